@@ -1,7 +1,7 @@
-"""Tasks by jobs: what each task came to in each job, which flipped, and how sure a difference is.
+"""Tasks by jobs: each task's result in each job, the flips, and how sure a difference is.
 
-Each job is compared with the first one, over the tasks that both ran, so that what makes a task
-hard cancels out. Nothing here does I/O.
+Each job is compared with the first one, over the tasks that both ran, so that the difficulty of a
+task cancels out.
 
 - The interval is that of `intervals.difference_interval`: Gaffke's, over differences within tasks.
 - The chance is that of the exact sign test (Dixon and Mood, "The statistical sign test", Journal
@@ -39,13 +39,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class JobRuns:
-    """A job that is compared.
-
-    Attributes:
-        tasks: Its tasks, in order.
-        runs: Its runs so far, in any order.
-        group: The number of runs of each task that count.
-    """
+    """A compared job: its tasks in order, and its runs so far. Of each task, `group` runs count."""
 
     tasks: Sequence[Task]
     runs: Sequence[TimedRun]
@@ -54,29 +48,17 @@ class JobRuns:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The results of one task in one job.
-
-    Attributes:
-        wanted: The number of runs that it should have.
-        scored: The number of runs that passed or did not: all but infrastructure's.
-        passed: The number of them that passed.
-        graded: The number of runs with a reward that counts.
-        unrewarded: The number of these that failed with a reward of 0 or below.
-        mean: The mean of these rewards, or None.
-        in_range: Whether each of them is between 0 and 1.
-        outcomes: The number of wanted runs by their class of outcome.
-        run: The id of the newest run that did not pass; of the newest one where all passed.
-    """
+    """The results of one task in one job."""
 
     wanted: int
-    scored: int
+    scored: int  # runs that passed or did not: all but infrastructure's
     passed: int
-    graded: int
-    unrewarded: int
-    mean: float | None
-    in_range: bool
-    outcomes: dict[str, int]
-    run: str | None
+    graded: int  # runs with a reward that counts
+    unrewarded: int  # graded runs that failed with a reward of 0 or below
+    mean: float | None  # of these rewards
+    in_range: bool  # each of them is between 0 and 1
+    outcomes: dict[str, int]  # the wanted runs by their class of outcome
+    run: str | None  # the newest run that did not pass; the newest one if all passed
 
     @property
     def share(self) -> float | None:
@@ -86,42 +68,25 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class ComparedTask:
-    """One task in all jobs.
-
-    Attributes:
-        id: The task's id.
-        title: Its title for people.
-        differs: Whether its rows ask for different things under this id, so that it is not paired.
-        results: One for each job; None if the job does not have it.
-    """
+    """One task in all jobs; a result is None if the job does not have it."""
 
     id: str
     title: str
-    differs: bool
+    differs: bool  # its rows ask for different things under this id: it is not paired
     results: tuple[TaskResult | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A figure in two jobs over the tasks of both, each of which counts the same.
-
-    Attributes:
-        first: The figure in the first job.
-        second: The figure in the other job.
-        low: The lower end of the interval of the second less the first, or None.
-        high: The upper end of the interval, or None.
-        reason: The reason why it has no interval.
-        tasks: The number of tasks that count.
-        clusters: The number of these that are independent of each other.
-    """
+    """A figure in two jobs over the tasks of both, each of which counts the same."""
 
     first: float
     second: float
-    low: float | None
+    low: float | None  # of the second less the first, as `high`; None without an interval
     high: float | None
     reason: str | None
-    tasks: int
-    clusters: int
+    tasks: int  # with a part in it
+    clusters: int  # those of them that are independent of each other
 
     @property
     def value(self) -> float:
@@ -131,38 +96,24 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class JobDifference:
-    """A job and the first one, over the tasks that both ran.
+    """A job and the first one, over the tasks that both ran."""
 
-    Attributes:
-        passes: The difference of the pass rate; None if no task is scored in both.
-        rewards: The difference of the mean reward; None if no task is graded in both.
-        up: The ids of tasks that pass more often than in the first job.
-        down: The ids of tasks that pass less often.
-        alike: The number of tasks that pass as often.
-        chance: The probability of ups and downs that are so uneven, if both were as likely. None
-            if no task flipped.
-    """
-
-    passes: Difference | None
-    rewards: Difference | None
-    up: tuple[str, ...]
+    passes: Difference | None  # of the pass rate; None if no task is scored in both
+    rewards: Difference | None  # of the mean reward; None if no task is graded in both
+    up: tuple[str, ...]  # tasks that pass more often than in the first job
     down: tuple[str, ...]
-    alike: int
+    alike: int  # the number of tasks that pass as often
+    # of so uneven a split, if both directions were as likely; None without flips
     chance: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Tasks by jobs.
+    """Tasks by jobs."""
 
-    Attributes:
-        tasks: The tasks in the first job's order. Tasks that only other jobs have are at the end.
-        differences: The difference of each later job to the first, in order.
-        confidence: The confidence of the intervals.
-    """
-
+    # in the first job's order; tasks of other jobs alone are at the end
     tasks: tuple[ComparedTask, ...]
-    differences: tuple[JobDifference, ...]
+    differences: tuple[JobDifference, ...]  # of each later job to the first
     confidence: float = CONFIDENCE
 
     @property
@@ -179,23 +130,14 @@ class Comparison:
         return found
 
     def pass_rate(self, place: int) -> tuple[float | None, int]:
-        """Return a job's pass rate over all of its scored tasks, and the number of these.
-
-        Args:
-            place: The job's place, from 0.
-        """
+        """Return a job's pass rate over all of its scored tasks, and the number of these."""
         results = (task.results[place] for task in self.tasks)
         shares = [each.share for each in results if each is not None and each.share is not None]
         return (sum(shares) / len(shares) if shares else None), len(shares)
 
 
 def compare_jobs(jobs: Sequence[JobRuns], *, threshold: float = PASS_REWARD) -> Comparison:
-    """Set the runs of several jobs side by side, task by task.
-
-    Args:
-        jobs: The jobs. The others are compared with the first.
-        threshold: The lowest reward with which a run passes.
-    """
+    """Compare the runs of several jobs with the first one's, task by task."""
     rows = [_rows_of(job) for job in jobs]
     results = [_results(job, known, threshold) for job, known in zip(jobs, rows, strict=True)]
     every: dict[str, list[Task]] = {}
@@ -217,15 +159,7 @@ def compare_jobs(jobs: Sequence[JobRuns], *, threshold: float = PASS_REWARD) -> 
 
 
 def sign_test(up: int, down: int) -> float | None:
-    """Return the two-sided chance of so uneven a split if up and down were as likely.
-
-    Args:
-        up: The number of those that went up.
-        down: The number of those that went down.
-
-    Returns:
-        The chance; None if nothing changed.
-    """
+    """Return the two-sided chance of so uneven a split if up and down were as likely, or None."""
     number = up + down
     if not number:
         return None
@@ -238,7 +172,6 @@ def sign_test(up: int, down: int) -> float | None:
 
 
 def _rows_of(job: JobRuns) -> dict[str, Task]:
-    """Return a job's tasks by their ids, in order; those that only have runs are at the end."""
     known = {task.id: task for task in job.tasks}
     for run in counting(job.runs):
         known.setdefault(run.task_id, run.task)
@@ -246,7 +179,6 @@ def _rows_of(job: JobRuns) -> dict[str, Task]:
 
 
 def _content(task: Task) -> tuple[object, ...]:
-    """Return the fields of a row that define its task, without its metadata."""
     return (
         task.env,
         task.template,
@@ -270,7 +202,6 @@ def _results(job: JobRuns, known: dict[str, Task], threshold: float) -> dict[str
 
 
 def _result(runs: Sequence[TimedRun], group: int, threshold: float) -> TaskResult:
-    """Return the result of the runs that count, the oldest first."""
     ends = [outcome_class(run) for run in runs]
     graded = [
         run.reward
@@ -323,7 +254,6 @@ def _difference(
 
 
 def _beyond(changes: dict[str, float], sign: int) -> Iterator[str]:
-    """Return the ids of the tasks that changed in the direction of `sign`."""
     return (name for name, change in changes.items() if sign * change > _ROUNDING)
 
 

@@ -38,10 +38,7 @@ __all__ = [
 
 
 MAX_BINS = 6
-"""The most bins of the train range, or of all values if nothing is split.
-
-Up to this number of distinct values, each value has a bin of its own.
-"""
+"""The most bins of the train range, or of all values if nothing is split."""
 
 _TOO_LARGE = 1e300
 """Larger values, and NaN, have no place on an axis."""
@@ -83,12 +80,9 @@ def range_text(low: float, high: float) -> str:
 
 
 def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None) -> Shape:
-    """Put a feature's values into bins.
+    """Put a feature's values, one for each run, into bins.
 
-    Args:
-        feature: The name of the feature.
-        values: The values, one for each run.
-        trained: The values of the training runs; None if nothing is held out.
+    `trained` has the values of the training runs; None if nothing is held out.
     """
     known = None if trained is None else {_key(v) for v in trained}
     if not all(_is_number(v) for v in values):
@@ -178,35 +172,20 @@ class ContextualRun(Try, Protocol):
 
 @dataclass(frozen=True)
 class CountedRun:
-    """A run that counts, and what it counts as.
+    """A run that counts, with its place in the figures."""
 
-    Attributes:
-        task: The task whose runs are not independent of each other.
-        split: Its row's.
-        named: The name of the row's context.
-        context: The features that the world had.
-        reward: Its reward in a mean; None if it is in none.
-        is_given_up: Whether the agent ended it without an answer.
-    """
-
-    task: str
+    task: str  # runs of one task depend on each other
     split: str
-    named: str | None
+    named: str | None  # the name of the row's context
     context: Mapping[str, Any]
-    reward: float | None
-    is_given_up: bool
+    reward: float | None  # in a mean; None if it is in none
+    is_given_up: bool  # the agent ended it without an answer
 
 
 def counted_runs(
     runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]
 ) -> list[CountedRun]:
-    """Return the runs that count, in short.
-
-    Args:
-        runs: The runs of a job so far, in any order.
-        group: The number of runs of each task that count.
-        rows: The job's rows.
-    """
+    """Return the runs of a job that count, in short."""
     of_task: dict[str, list[ContextualRun]] = {}
     for run in counting(runs):
         of_task.setdefault(run.task_id, []).append(run)

@@ -1,7 +1,6 @@
 """Reward by context: how well an agent does where it was trained, and where it was not.
 
-A feature's values are put into bins; each has a mean for each split, and no two splits share
-one. This module reads runs in short and does no I/O.
+A feature's values are put into bins; each has a mean for each split, and no two splits share one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -63,11 +62,7 @@ class FeatureRewards(Value):
     left_out: int = Field(default=0, description="Values that were too many to be shown.")
 
     def lines(self, splits: Sequence[str]) -> Iterable[str]:
-        """Return its table, a line for each bin.
-
-        Args:
-            splits: The splits that have a column, in order.
-        """
+        """Return its table, a line for each bin; `splits` have a column each."""
         head = self.feature
         if self.train_low is not None and self.train_high is not None:
             head += f", trained on {range_text(self.train_low, self.train_high)}"
@@ -91,7 +86,7 @@ class SplitRewards(Value):
     ungraded: int = Field(description="Runs without a reward, which are in no mean.")
 
     def words(self, confidence: float) -> str:
-        """Say its mean in a line, and what it is made of."""
+        """Say its mean and its denominators in a line."""
         estimate = self.mean
         if estimate is None:
             return "none graded"
@@ -115,7 +110,7 @@ class Gap(Value):
     tasks: int = Field(description="How many tasks have a part in it.")
 
     def words(self, confidence: float) -> str:
-        """Say it in a line, with its interval or why it has none."""
+        """Say it in a line, with its interval or the reason for none."""
         if self.value is None:
             return f"none: {self.reason}"
         if self.low is None or self.high is None:
@@ -212,7 +207,6 @@ def _unused(
 
 
 def _varying(runs: Sequence[CountedRun]) -> list[str]:
-    """Return the features with several values among the runs, in order."""
     values: dict[str, set[Any]] = {}
     for run in runs:
         for name, value in run.context.items():

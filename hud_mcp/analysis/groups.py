@@ -1,8 +1,8 @@
 """The figures of a job's runs by groups of its tasks: set, difficulty, skill.
 
-A group is some tasks of a job. The same runs count as in the job, and intervals are over the same
-clusters. A set and an environment have the figures that a job of them alone would have: what is
-one task or out of range in another one says nothing of them. Nothing here does I/O.
+The same runs count as in the job, and intervals are over the same clusters. A set and an
+environment have the figures of a job of them alone: other ones say nothing of their clusters and
+ranges.
 """
 
 import math
@@ -163,20 +163,8 @@ def group_runs(
 ) -> tuple[Grouping, ...]:
     """Compute the figures of a job's runs by groups of its tasks.
 
-    Args:
-        tasks: The rows that the job is to run, in order. Tasks that only have runs are added.
-        runs: Its runs so far, in any order.
-        by: The dimensions.
-        group: The number of runs of each task that count, as in `job_statistics`.
-        threshold: The lowest reward with which a run passes.
-        set_of: The name of a task's set, by the task's id; see `Job.set_of`.
-        wanted: A function that chooses the dimensions to compute, by a dimension and the names of
-            its groups; None for each.
-        passes: Whether to compute pass rates.
-
-    Returns:
-        One grouping for each wanted dimension, in order. A dimension that no row states has a
-        single group without a name.
+    Return one grouping for each dimension that `wanted` accepts by its name and groups. A dimension
+    that no row states has a single group without a name.
     """
     table = _tabulate(tasks, counting(runs), group, threshold, passes=passes)
     found: list[Grouping] = []
@@ -189,8 +177,6 @@ def group_runs(
 
 @dataclass(frozen=True)
 class _Row:
-    """A task with what its runs amount to."""
-
     task: Task
     rewards: Sequence[float]
     figures: TaskStatistics
@@ -254,7 +240,6 @@ def _grouping(
 
 
 def _alone(table: _Table, rows: Sequence[_Row]) -> _Table:
-    """Return a table of some rows, as if there were no others."""
     clusters = clusters_of(row.task for row in rows)
     in_range = all(is_in_range(reward) for row in rows for reward in row.rewards)
     return replace(table, rows=rows, clusters=clusters, in_range=in_range)
@@ -298,14 +283,7 @@ def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
 
 
 def _names_of(task: Task, by: Dimension, set_of: SetOf | None, *, shared: bool) -> tuple[str, ...]:
-    """Return the groups that a task is in; none if its row says nothing.
-
-    Args:
-        task: The row.
-        by: The dimension.
-        set_of: The name of a task's set, where that is known.
-        shared: Whether the job has several environments, whose templates may share a name.
-    """
+    """Return the groups that a task is in; `shared` templates of several environments differ."""
     said: Any
     match by:
         case "set":
@@ -326,7 +304,6 @@ def _names_of(task: Task, by: Dimension, set_of: SetOf | None, *, shared: bool) 
 
 
 def _name(said: Any) -> str:
-    """Return a group's name from a row's value: a text in one line, or a number."""
     if isinstance(said, bool) or not isinstance(said, str | int | float):
         return WITHOUT
     return " ".join(str(said).split())[:_MOST_CHARS]
@@ -335,7 +312,7 @@ def _name(said: Any) -> str:
 def _in_order(members: Mapping[str, Sequence[_Row]], by: Dimension) -> list[str]:
     """Order names for readers: from easy to hard, training first, sets as the job has them.
 
-    Skills are many, and most have few tasks: those with the most come first.
+    Skills are many, and most have few tasks: the largest come first.
     """
     if by in ("set", "environment", "template"):
         return sorted(members, key=lambda name: name == WITHOUT)

@@ -1,19 +1,17 @@
 """Confidence intervals of means over clusters, which hold for small samples too.
 
-One method serves all. Of n independent values between 0 and 1, Gaffke's upper bound of the mean
-is a quantile of their average under random weights: n + 1 exponential ones, of which the last
-is that of a value of 1. Of values that are 0 or 1 it is the bound of Clopper and Pearson. It
-takes nothing for granted but the range, and never has width 0.
+One method serves all. Of n independent values between 0 and 1, Gaffke's upper bound of the mean is
+a quantile of their average under random weights: n + 1 exponential ones, the last of which belongs
+to a value of 1. Of values that are 0 or 1 it is the bound of Clopper and Pearson. It assumes only
+the range, and never has width 0.
 
 - Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
-  nonnegative variable", Mathematical Methods of Statistics 14, 2005. That it covers what it says
-  is proven for some cases and simulated for others; `tests/test_interval_coverage.py` does both.
+  nonnegative variable", Mathematical Methods of Statistics 14, 2005. Its coverage is proven for
+  some cases and simulated for others; `tests/test_interval_coverage.py` does both.
 - Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded random
   variable", 2019, arXiv 1905.06208.
 - Zou and Donner, "Construction of confidence limits about effect measures", Statistics in
   Medicine 27, 2008: an interval of a difference from those of its two sides.
-
-Plain Python, as one job is too little for NumPy's import to pay.
 """
 
 import cmath
@@ -46,13 +44,10 @@ __all__ = [
 CONFIDENCE = 0.95
 
 FEWEST_OF_A_SIDE = 5
-"""The fewest clusters of a side for an interval of a difference.
-
-With 5 and 5, the interval still covers (see the test).
-"""
+"""The fewest clusters of a side for an interval of a difference: 5 and 5 still cover."""
 
 OUT_OF_RANGE = "rewards lie outside 0 to 1"
-"""Nothing says how far others may lie, and then no method covers (Bahadur and Savage, 1956)."""
+"""Without a bound of the others, no method covers (Bahadur and Savage, 1956)."""
 
 _ROUNDING = 1e-6
 """Rewards are sums of weighted floats; so far beyond 0 or 1 they still count as in range."""
@@ -74,17 +69,11 @@ _NO_CHANCE = 1e-300
 
 @dataclass(frozen=True)
 class Column:
-    """A weighted mean over clusters: the sum of `sums` by the sum of `weights`.
+    """A weighted mean over clusters: the sum of `sums` by the sum of `weights`."""
 
-    Attributes:
-        sums: The sum of each cluster, 0 if it has no part in the mean.
-        weights: The number of values in each cluster's sum, in the same order.
-        in_range: Whether each of those values is between 0 and 1.
-    """
-
-    sums: Sequence[float]
-    weights: Sequence[float]
-    in_range: bool = True
+    sums: Sequence[float]  # 0 of a cluster without a part in the mean
+    weights: Sequence[float]  # the number of values in each cluster's sum
+    in_range: bool = True  # each of those values is between 0 and 1
 
     @property
     def mean(self) -> float | None:
@@ -99,7 +88,7 @@ class Column:
 
 
 class Interval(NamedTuple):
-    """Two ends, or why there are none."""
+    """Two ends, or the reason for none."""
 
     low: float | None
     high: float | None
@@ -107,7 +96,7 @@ class Interval(NamedTuple):
 
 
 _Terms = Sequence[tuple[float, float, float]]
-"""Different clusters: the sum, the weight, and how many there are of them."""
+"""Different clusters: the sum, the weight, and their number."""
 
 
 def is_in_range(value: float) -> bool:
@@ -118,12 +107,7 @@ def is_in_range(value: float) -> bool:
 def mean_interval(column: Column, confidence: float = CONFIDENCE) -> Interval:
     """Compute the interval of a mean whose clusters are independent of each other.
 
-    Args:
-        column: The clusters. Values within one may depend on each other in any way.
-        confidence: Between 0 and 1.
-
-    Returns:
-        Its ends; the reason where values are not in range or nothing has a weight.
+    Values within one cluster may depend on each other in any way.
     """
     if not column.in_range:
         return Interval(None, None, OUT_OF_RANGE)
@@ -136,20 +120,12 @@ def mean_interval(column: Column, confidence: float = CONFIDENCE) -> Interval:
 
 
 def difference_interval(first: Column, second: Column, confidence: float = CONFIDENCE) -> Interval:
-    """Compute the interval of the first mean less the second.
+    """Compute the interval of the first mean less the second, over the same clusters.
 
-    Where no cluster has a part in both, the sides are independent, and their own intervals are
-    combined (Zou and Donner). Where each has a part in both, the differences within clusters are
-    averaged, so that what makes a cluster hard cancels out. Otherwise both sides' intervals hold
-    at once with half of the doubt each, which covers whatever they have in common.
-
-    Args:
-        first: A mean.
-        second: The column that is taken from it, over the same clusters in the same order.
-        confidence: Between 0 and 1.
-
-    Returns:
-        Its ends; the reason where a side has too few clusters or its values are not in range.
+    If no cluster has a part in both, the sides are independent, and their own intervals are
+    combined (Zou and Donner). If each has a part in both, the differences within clusters are
+    averaged, so that the difficulty of a cluster cancels out. Otherwise both sides' intervals hold
+    at once with half of the doubt each, which covers any dependence.
     """
     if not (first.in_range and second.in_range):
         return Interval(None, None, OUT_OF_RANGE)
@@ -173,14 +149,7 @@ def difference_interval(first: Column, second: Column, confidence: float = CONFI
 
 
 def interval_text(low: float, high: float, *, digits: int = 3, sign: str = "") -> str:
-    """Both ends, rounded outwards: no interval is shown narrower than it is.
-
-    Args:
-        low: The lower end.
-        high: The upper end.
-        digits: After the point.
-        sign: `+` shows that of numbers above 0 too.
-    """
+    """Return both ends, rounded outwards: no interval is shown narrower than it is."""
     scale = 10**digits
     # What is a digit's multiple but for rounding stays it.
     ends = math.floor(low * scale + _ROUNDING) / scale, math.ceil(high * scale - _ROUNDING) / scale
@@ -274,13 +243,9 @@ def _root(function: Callable[[float], float], high: float, guess: float) -> floa
 def _chance(terms: Sequence[tuple[float, float]]) -> float:
     """Return the chance that a weighted sum of independent exponential values is not negative.
 
-    Args:
-        terms: Weights, each with how many values have it; the largest is above 0.
-
-    Returns:
-        It, by the inversion of the sum's transform along a line through its saddle point, or by
-        the formula of Lugannani and Rice (1980) where there are very many weights; 1 where the
-        sum's mean is not below 0, as a bound is never there.
+    It inverts the sum's transform along a line through its saddle point, or uses the formula of
+    Lugannani and Rice (1980) for very many weights. It is 1 if the sum's mean is not below 0: a
+    bound is never there.
     """
     if math.fsum(weight * count for weight, count in terms) >= 0:
         return 1.0
@@ -306,7 +271,7 @@ def _chance(terms: Sequence[tuple[float, float]]) -> float:
 
 
 def _saddle(terms: Sequence[tuple[float, float]]) -> float:
-    """Return the zero of the derivative of the sum's cumulant function, between 0 and its pole."""
+    """Return the zero of the derivative of the sum's cumulant function, before its pole."""
     low, high = 0.0, 1 / max(weight for weight, _ in terms)
     at = 0.0
     for _ in range(_MOST_ROUNDS):
@@ -351,14 +316,7 @@ class Estimate(Value):
 def estimate_of(
     column: Column, runs: int, *, tasks: int | None = None, intervals: bool = True
 ) -> Estimate | None:
-    """Return a mean with its interval; None if nothing has a weight.
-
-    Args:
-        column: The values, by cluster.
-        runs: The number of its runs.
-        tasks: The number of their tasks; None if each cluster is one.
-        intervals: Whether to compute one.
-    """
+    """Return a mean with its interval over `tasks`, or None if nothing has a weight."""
     if (value := column.mean) is None:
         return None
     low, high, reason = mean_interval(column) if intervals else (None, None, None)
@@ -383,11 +341,7 @@ def mean_over_tasks(
 ) -> Estimate | None:
     """Return a mean over tasks with its interval; None if nothing has a weight.
 
-    Args:
-        parts: The cluster's name, the sum and the weight of each task.
-        runs: The number of the tasks' runs.
-        in_range: Whether each reward lies between 0 and 1.
-        intervals: Whether to compute an interval.
+    A part is a task's cluster, sum and weight.
     """
     sums: dict[str, float] = {}
     weights: dict[str, int] = {}

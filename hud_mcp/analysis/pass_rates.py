@@ -36,13 +36,7 @@ class PassRate(Value):
 
 
 class Scored(NamedTuple):
-    """The scored runs of one task.
-
-    Attributes:
-        cluster: The name of what is independent of others: the task's, or that of several tasks.
-        scored: The number of runs that passed or did not.
-        passed: The number of them that passed.
-    """
+    """The scored runs of one task. Tasks that depend on each other share a cluster."""
 
     cluster: str
     scored: int
@@ -54,11 +48,6 @@ def pass_at_k(runs: int, passed: int, k: int) -> float:
 
     Chen et al., "Evaluating Large Language Models Trained on Code", 2021, arXiv 2107.03374,
     equation 1.
-
-    Args:
-        runs: The number of runs, at least k.
-        passed: The number of them that passed.
-        k: The number of tries.
     """
     return 1 - math.comb(runs - passed, k) / math.comb(runs, k)
 
@@ -66,19 +55,14 @@ def pass_at_k(runs: int, passed: int, k: int) -> float:
 def pass_hat_k(runs: int, passed: int, k: int) -> float:
     """Estimate, without bias, the chance that each of k runs passes.
 
-    Yao et al., "τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains",
-    2024, arXiv 2406.12045.
-
-    Args:
-        runs: The number of runs, at least k.
-        passed: The number of them that passed.
-        k: The number of tries.
+    Yao et al., "τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains", 2024,
+    arXiv 2406.12045.
     """
     return math.comb(passed, k) / math.comb(runs, k)
 
 
 def group_sizes(group: int) -> list[int]:
-    """Return the numbers of tries that have a row, where each task has so many runs."""
+    """Return the numbers of tries that have a row, if each task has so many runs."""
     if group <= _EVERY_K:
         return list(range(1, group + 1))
     powers = [2**i for i in range(group.bit_length()) if 2**i < group]

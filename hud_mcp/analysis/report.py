@@ -1,4 +1,4 @@
-"""The report of a job: the figures that the terminal, JSON, the pages and notebooks show of it."""
+"""The report of a job: its figures in the terminal, JSON, the pages and notebooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,13 +62,7 @@ class ReportedRun(TimedRun, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure by its name: an estimate, or a count or text.
-
-    Attributes:
-        name: Its name for people, such as `pass@1`.
-        value: The number or the text; the value of the estimate, if it has one.
-        estimate: The estimate with its interval and its denominators, or None.
-    """
+    """One figure by its name, such as `pass@1`: an estimate, or a count or text."""
 
     name: str
     value: float | str
@@ -78,12 +72,7 @@ class Row:
 class JobReport:
     """The figures of a job. Each is computed when it is first asked for.
 
-    Args:
-        job: The job.
-        tasks: Its tasks, in order; empty if they were not recorded.
-        runs: Its runs, in any order, foreign and earlier ones too.
-        threshold: The lowest reward with which a run passes.
-        intervals: Whether to compute intervals, which take most of the time.
+    The runs are in any order, foreign and earlier ones too. Intervals take most of the time.
     """
 
     def __init__(
@@ -140,13 +129,7 @@ class JobReport:
         wanted: Wanted | None = None,
         passes: bool = True,
     ) -> tuple[Grouping, ...]:
-        """Return the figures by groups of tasks.
-
-        Args:
-            by: The dimensions, in order.
-            wanted: Decides by a dimension and the names of its groups whether to compute it.
-            passes: Whether to compute pass rates.
-        """
+        """Return the figures by groups of tasks, as `group_runs` does."""
         return group_runs(
             self.tasks,
             self.runs,

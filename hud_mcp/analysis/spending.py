@@ -1,7 +1,6 @@
 """The spending of a job's runs: time, steps, tokens and cost, in all and a run.
 
-Every run of the plan counts that has ended, earlier tries too, as they took time and tokens as
-well. A figure is over the runs that tell it, and absent where none does. Nothing here does I/O.
+Every ended run of the plan counts, earlier tries too. A figure is over the runs that report it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,27 +16,13 @@ from hud_mcp.analysis.tries import counting
 __all__ = ["SLOWEST", "SlowTask", "Spending", "Spread", "spending_of"]
 
 SLOWEST = 5
-"""Tasks that are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One figure over runs.
+    """One figure over the runs that have it: sum, extremes and quartiles."""
 
-    Attributes:
-        name: `seconds`, `steps`, `turns`, `input`, `output`, `cached`, `cost_usd`, `model_s` or
-            `environment_s`.
-        runs: The number of runs that have it.
-        total: Their sum.
-        least: The smallest.
-        low: The lower quartile.
-        median: The middle one.
-        high: The upper quartile.
-        most: The largest.
-        most_run: The id of the run that has it.
-    """
-
-    name: str
+    name: str  # seconds, steps, turns, input, output, cached, cost_usd, model_s, environment_s
     runs: int
     total: float
     least: float
@@ -45,63 +30,37 @@ class Spread:
     median: float
     high: float
     most: float
-    most_run: str
+    most_run: str  # the id of the run that has it
 
 
 @dataclass(frozen=True, slots=True)
 class SlowTask:
-    """A task whose runs took long.
-
-    Attributes:
-        task: Its id.
-        title: Its title for people.
-        runs: The number of its runs that have ended.
-        median_s: The middle one of their seconds.
-        most_s: The seconds of the longest.
-        most_run: The id of that run.
-    """
+    """A task whose runs took long."""
 
     task: str
     title: str
-    runs: int
+    runs: int  # that have ended
     median_s: float
     most_s: float
-    most_run: str
+    most_run: str  # the id of the longest
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The spending of a job's runs.
+    """The spending of a job's runs."""
 
-    Attributes:
-        runs: The number of runs that have ended.
-        open: The number of runs that go on.
-        elapsed_s: The time from the first one's beginning to the last one's end.
-        at_once: The average number of runs at once.
-        unpriced: Runs whose model's turns are recorded, but not the cost of each.
-        cost_per_pass: The cost of all runs by the number of those that passed; None if either
-            is not known.
-        figures: The known figures, in the order of `Spread.name`.
-        slowest: The tasks whose runs took longest, the longest first; none if all took as long.
-    """
-
-    runs: int
-    open: int
-    elapsed_s: float
-    at_once: float | None
-    unpriced: int
-    cost_per_pass: float | None
+    runs: int  # that have ended
+    open: int  # that go on
+    elapsed_s: float  # from the first start to the last end
+    at_once: float | None  # the average number of runs at once
+    unpriced: int  # runs with turns whose cost is not recorded
+    cost_per_pass: float | None  # of all runs; None if the cost is unknown, or none passed
     figures: tuple[Spread, ...]
-    slowest: tuple[SlowTask, ...]
+    slowest: tuple[SlowTask, ...]  # the longest first; none if all took as long
 
 
 def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> Spending | None:
-    """Sum up the spending of runs; None if none has ended.
-
-    Args:
-        runs: The runs of a job, in any order. A run may have `step_count` and `use` too.
-        threshold: The lowest reward with which a run passes.
-    """
+    """Sum up the spending of runs; None if none has ended."""
     every = counting(runs)
     ended = [(run, run.ended_at) for run in every if run.ended_at is not None]
     if not ended:
@@ -171,7 +130,6 @@ def _spread(name: str, runs: Sequence[TimedRun], figure: _Figure) -> Spread | No
 
 
 def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the quartiles of sorted values; one value is all of its quartiles."""
     if len(values) == 1:
         return values[0], values[0], values[0]
     low, middle, high = quantiles(values, n=4, method="inclusive")

@@ -1,7 +1,4 @@
-"""The statistics of a job's runs: the mean reward, pass rates, and the counts beside them.
-
-It reads runs in short, so that a job of thousands is quick; nothing here does I/O.
-"""
+"""The statistics of a job's runs: the mean reward, pass rates, and the counts beside them."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -42,17 +39,10 @@ _BUSY = "calls were refused while the machine was busy: run fewer at once"
 
 
 class Aside(NamedTuple):
-    """A count of runs that stands beside the figures of a job.
+    """A count of runs that stands beside the figures of a job."""
 
-    Attributes:
-        name: Its name in a terminal.
-        title: Its name on a page, which has no note.
-        number: The count.
-        note: Its meaning for the figures.
-    """
-
-    name: str
-    title: str
+    name: str  # in a terminal
+    title: str  # on a page, which has no note
     number: int
     note: str
 
@@ -206,7 +196,6 @@ class JobStatistics(Value):
         return f"{estimate.value:.3f} ({self.confidence:.0%}: {interval}{of})"
 
     def _classes(self) -> list[str]:
-        """Return a line for each class that some run is in; none if every run was graded."""
         notes = {each.value: each.note for each in outcome_classes()}
         rows = [(name, number, notes.get(name, "")) for name, number in self.outcomes.items()]
         rows = [row for row in rows if row[1]]
@@ -230,23 +219,15 @@ def job_statistics(
     planned: bool | None = None,
     clusters: Mapping[str, str] | None = None,
 ) -> JobStatistics:
-    """Compute the statistics of a job's runs.
+    """Compute the statistics of a job's runs, in any order.
 
-    Intervals take tasks for independent of each other, not the runs of one task. A pass rate of
-    one run a task has the interval of Clopper and Pearson. The mean has none if a reward lies
-    outside 0 to 1.
+    Intervals take tasks for independent of each other, not the runs of one task. A pass rate of one
+    run a task has the interval of Clopper and Pearson. The mean has none if a reward lies outside 0
+    to 1.
 
-    Args:
-        task_ids: The tasks that the job is to run, in order; tasks that only have runs are
-            added at the end.
-        runs: Its runs so far, in any order.
-        group: The number of runs of each task that count.
-        threshold: The lowest reward with which a run passes.
-        intervals: Whether to compute them, which is most of the time.
-        planned: Whether the job has a plan; None if that was not recorded. It is copied to the
-            result: each run says by `foreign` that it does not count.
-        clusters: The cluster of each task, by its id, if tasks depend on each other (see
-            `provenance.clusters_of`).
+    Tasks that only have runs are added at the end. `planned` is copied to the result: each run says
+    by `foreign` that it does not count. `clusters` has those of tasks that depend on each other
+    (see `provenance.clusters_of`).
     """
     every = list(runs)
     runs = counting(every)
@@ -280,7 +261,6 @@ def job_statistics(
 def _by_task(
     task_ids: Iterable[str], runs: Iterable[Try], group: int, threshold: float
 ) -> tuple[list[TaskStatistics], list[list[float]], dict[str, int]]:
-    """Return the figures and the rewards of each task, and the counts of outcomes."""
     of_task: dict[str, list[Try]] = {task_id: [] for task_id in task_ids}
     for run in runs:
         of_task.setdefault(run.task_id, []).append(run)

@@ -1,7 +1,4 @@
-"""The tries of a task, in short, and which of them count.
-
-This module owns which runs of a task count and which are run again; nothing here does I/O.
-"""
+"""The tries of a task, in short: which of them count, and which are run again."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -75,10 +72,7 @@ def outcome_class(run: Try) -> OutcomeClass:
 
 
 def counting(runs: Iterable[TryT]) -> list[TryT]:
-    """Return the runs that count at all: neither foreign to the plan, nor with a pruned grade.
-
-    The grades of the latter were pruned.
-    """
+    """Return the runs that count at all: neither foreign to the plan, nor with a pruned grade."""
     return [
         run for run in runs if not (getattr(run, "foreign", False) or getattr(run, "erased", False))
     ]
@@ -90,18 +84,10 @@ def is_infrastructure(run: Try) -> bool:
 
 
 def choose_runs(runs: Iterable[TryT], group: int) -> tuple[list[TryT], list[TryT]]:
-    """Tell which runs of one task count.
+    """Return the runs of one task that count, and its earlier tries, each the oldest first.
 
-    Those are the newest ones, as many as the group has, that are not infrastructure's
-    failures. Only where these are too few, the newest of those failures count: first those
-    that are not tried again.
-
-    Args:
-        runs: All of one task, in any order.
-        group: The largest number that counts.
-
-    Returns:
-        The runs that count and the earlier tries, each with the oldest first.
+    The newest ones count, up to `group`, that are not infrastructure's failures. If these are too
+    few, the newest of those failures count: first those that are not tried again.
     """
     oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
     if len(oldest_first) <= group:
@@ -120,16 +106,9 @@ def _rank(run: Try) -> tuple[bool, bool]:
 
 
 def plan(task_ids: Iterable[str], runs: Iterable[Try], group: int) -> dict[str, int]:
-    """Tell how many runs each task still needs, so that none of its runs is to be tried again.
+    """Return the number of runs that each task still needs, so that none is to be tried again.
 
-    Args:
-        task_ids: The tasks that the job is to run, in order.
-        runs: The runs so far, of these and of other tasks.
-        group: The number of runs of each task.
-
-    Returns:
-        The number by the task's id, in the order of the tasks; tasks that need none are not
-        in it.
+    Tasks that need none are not in it.
     """
     missing = dict.fromkeys(task_ids, group)
     for run in counting(runs):
@@ -158,15 +137,7 @@ class TaskStatistics(Value):
 def task_statistics(
     task_id: str, counted: Sequence[Try], earlier: Sequence[Try], group: int, threshold: float
 ) -> tuple[TaskStatistics, list[float]]:
-    """Compute a task's figures; return its rewards beside them.
-
-    Args:
-        task_id: The task.
-        counted: Its runs that count, oldest first.
-        earlier: Its earlier tries, which do not.
-        group: The number of runs that it should have.
-        threshold: The lowest reward with which a run passes.
-    """
+    """Compute a task's figures; return its rewards beside them."""
     counts = [outcome_class(run).counts for run in counted]
     graded = [run.reward for run, each in zip(counted, counts, strict=True) if each is Counts.MEAN]
     rewards = [reward for reward in graded if reward is not None]

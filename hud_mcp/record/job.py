@@ -1,4 +1,4 @@
-"""One run of a taskset by one agent: its trajectories, and what they amount to."""
+"""One run of a taskset by one agent: its trajectories, and their figures."""
 
 import hashlib
 import secrets
@@ -186,9 +186,8 @@ class Job(Value):
         """Summarise its trajectories as the HUD SDK does; `statistics` adds intervals.
 
         Returns:
-            `task_count`, the number of tasks; `avg_reward`, the mean of the trajectories with a
-            reward, or None without such trajectories; `success_rate`, the per cent of its
-            trajectories that have ended with a reward of 1.
+            `task_count`; `avg_reward`, the mean of the rewards, or None without any;
+            `success_rate`, the per cent of its ended trajectories with a reward of 1.
 
         Raises:
             SourceNotFound, StoreFailed: As for `load_trajectories`.
@@ -206,10 +205,7 @@ class Job(Value):
         }
 
     def set_of(self, task_id: str) -> str | None:
-        """Return the name of a task's set; None if it had no set.
-
-        A job may run the tasks of several sets. `taskset` names all of them.
-        """
+        """Return the name of a task's set, as a job may run several; None if it had no set."""
         if self._sets is None:
             self._sets = recorded_sets(self.metadata)
         return self._sets.get(task_id, self.taskset)
@@ -247,8 +243,7 @@ class Job(Value):
         """Read its tasks, in order; empty if they were not recorded.
 
         Raises:
-            SourceNotFound: The store does not have this job.
-            StoreFailed: The store cannot be read, or a row of the job is damaged.
+            SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
         async with _opened(self._place) as store:
             job, tasks, _ = await store.load_job_summary(self.id)
@@ -259,12 +254,10 @@ class Job(Value):
     async def statistics(self, *, threshold: float = PASS_REWARD) -> JobStatistics:
         """Compute the statistics of its runs so far; printing them shows every figure.
 
-        Args:
-            threshold: The lowest reward with which a run passes.
+        `threshold` is the lowest reward that passes.
 
         Raises:
-            SourceNotFound: The store does not have this job.
-            StoreFailed: The store cannot be read, or a row of the job is damaged.
+            SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
         report = await self._report(threshold)
         return await anyio.to_thread.run_sync(lambda: report.statistics)
@@ -277,8 +270,7 @@ class Job(Value):
             threshold: The lowest reward with which a run passes.
 
         Raises:
-            SourceNotFound: The store does not have this job.
-            StoreFailed: The store cannot be read, or a row of the job is damaged.
+            SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
         report = await self._report(threshold)
         return (await anyio.to_thread.run_sync(report.groupings, (by,)))[0]
@@ -311,10 +303,7 @@ class Job(Value):
         return self._place
 
     def kept_in(self, store: Place) -> Self:
-        """Return the same job, which reads from this store.
-
-        `create` and `load_job` do that already.
-        """
+        """Return the same job, which reads from this store, as `create` and `load_job` do."""
         job = self.model_copy()
         job._place = store  # noqa: SLF001  # its own
         return job
@@ -421,5 +410,5 @@ async def load_job(job_id: str, store: Place = None) -> Job:
 
 
 def _opened(place: Place) -> AbstractAsyncContextManager[JobStore]:
-    """Open the store at a place. One that is open already stays open."""
+    """Open the store at a place. An open store stays open."""
     return service("opened store")(place)

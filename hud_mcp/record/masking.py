@@ -1,7 +1,6 @@
-"""Keys that stand in what a model said are masked before they are written.
+"""Keys in a model's texts are masked before they are written.
 
-Only the model's side of a session is masked. Actions, observations and answers stay as they are:
-replay repeats them, and grading reads them.
+Only the model's side of a session is masked. Replay repeats actions, and grading reads answers.
 """
 
 import math
@@ -13,7 +12,6 @@ from typing import Any, cast
 __all__ = ["MASK", "masked"]
 
 MASK = "[masked]"
-"""The text in the place of a key."""
 
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -42,7 +40,6 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN[A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END[A-Z ]{0,40}PRIVATE KEY-----|\Z)"
 )
 _WORD = r"(?:[A-Z]?[a-z]+|[A-Z]+)(?:-[a-z]+)*(?![A-Za-z0-9._~+/=-])"
-"""A word of a sentence, where a key could stand."""
 _HEADER_NAMES = r"authorization|x-api-key|x-goog-api-key|api-key|set-cookie|cookie"
 _HEADER = re.compile(
     rf"\b((?i:{_HEADER_NAMES}))(\\?[\"']?[ \t]{{0,8}}[:=][ \t]{{0,8}}\\?[\"']?)"
@@ -61,25 +58,14 @@ _NAMED_FIELD = re.compile(r"key|token|secret|password|passwd|credential|signatur
 
 _PRESSED_ONE = r"(?:[A-Z][A-Za-z]{0,14}[0-9]{0,2}|[^A-Z])"
 _PRESSED = re.compile(rf"{_PRESSED_ONE}(?:\+{_PRESSED_ONE})+")
-"""Keys of a keyboard that are pressed together, as `Control+Shift+ArrowLeft`."""
 
 _LEAST_CHARS = 16
 _LEAST_BITS = 3.2
-"""The fewest bits of a character that make a value after `key=` look random.
-
-Random values have more; words and numbers mostly have less.
-"""
+"""The fewest bits of a character that make a value after `key=` look random; words have less."""
 
 
 def masked(value: Any) -> Any:
-    """Mask what looks like a key in a text, or in every text of a JSON value.
-
-    Args:
-        value: Any JSON value; names in objects are looked at too.
-
-    Returns:
-        The same value with `MASK` in the place of each key.
-    """
+    """Mask keys in a text, or in every text and name of a JSON value."""
     if isinstance(value, str):
         return _masked_text(value)
     if isinstance(value, Mapping):
@@ -91,7 +77,6 @@ def masked(value: Any) -> Any:
 
 
 def _masked_field(name: str, value: Any) -> Any:
-    """Return a field of an object, masked if its name says that it is a key."""
     if not isinstance(value, str):
         return masked(value)
     if _HEADER_FIELD.fullmatch(name):

@@ -1,7 +1,4 @@
-"""One reply of a model in a session: what it said, what it called, and what that used.
-
-It is stored apart from the steps. No agent reads it, no grader and no replay either.
-"""
+"""One reply of a model in a session. No agent reads it, no grader and no replay either."""
 
 from datetime import datetime
 from typing import Any
@@ -13,10 +10,7 @@ from hud_mcp.values.action import Value
 __all__ = ["MODEL", "ModelCall", "ModelTurn", "TokenUsage"]
 
 MODEL = "hud-mcp/model"
-"""The key of the `ModelTurn` that made a tool call, or of a list of several, in the call's `_meta`.
-
-In the `_meta` of the reply, it is the key of the reason why the turn was not recorded.
-"""
+"""The key of `ModelTurn`s in a call's `_meta`; in a reply's, of the reason for no record."""
 
 
 class ModelCall(Value):

@@ -30,7 +30,6 @@ _SQLITE_FILE = re.compile(
 _POSTGRESQL = re.compile(r"^postgres(ql)?://")
 _KINDS = frozenset({"sqlite", "postgresql"})
 _HEAD = b"SQLite format 3\0"
-"""The first bytes of a SQLite file."""
 
 
 def default_store_file() -> Path:
@@ -44,14 +43,9 @@ def default_store_url() -> str:
 
 
 def read_pictures_place(given: Path | str | None, folder: Path) -> tuple[Path, str | None]:
-    """Return the place of pictures: the given one, `HUD_MCP_PICTURES`, or the folder of a store.
+    """Return the folder of pictures on this machine, and the URL that it has copies of, or None.
 
-    Args:
-        given: A folder, or the URL of a folder of an object store.
-        folder: The store's.
-
-    Returns:
-        The folder on this machine; and the URL that it has copies of, or None.
+    It is the given place, `HUD_MCP_PICTURES`, or a folder beside the store.
     """
     own = folder / "screenshots"
     named = given or os.environ.get(PICTURES_VARIABLE)
@@ -94,7 +88,7 @@ def shown_url(given: str) -> str:
 
 
 def kind_problem(url: str) -> str | None:
-    """Say that a URL is of no kind of database that holds stores; else None."""
+    """Return the error text if the URL names an unsupported database, else None."""
     kind = url.partition(":")[0].partition("+")[0]
     if kind in _KINDS:
         return None
@@ -105,14 +99,11 @@ def kind_problem(url: str) -> str | None:
 
 
 def check_place(given: str | None) -> None:
-    """Refuse what cannot be a store, before anything of it is touched.
-
-    Args:
-        given: The user's store; None for the default one.
+    """Refuse a place that cannot be a store, before anything of it is touched.
 
     Raises:
         StoreFailed: It is a folder, a file of another kind, or a database of another kind. The
-            text names the place, which is for who has named it and for no agent.
+            text names the place, which is for its user and for no agent.
     """
     url, path = read_place(given or default_store_url())
     if path is None:
@@ -134,7 +125,7 @@ def check_place(given: str | None) -> None:
 
 
 def _is_foreign(path: Path) -> bool:
-    """Whether a file begins as no SQLite file does; what is empty may become one."""
+    """Whether a file begins as no SQLite file does; an empty one may become a store."""
     try:
         with path.open("rb") as file:
             head = file.read(len(_HEAD))

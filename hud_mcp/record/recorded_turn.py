@@ -75,7 +75,7 @@ class RecordedTurn(ModelTurn):
 
     @property
     def removed(self) -> tuple[tuple[str, datetime], ...]:
-        """Each field that was removed, and when."""
+        """Each removed field, with its time."""
         return tuple((name, each.at) for each in self.redactions for name in each.fields)
 
     def redacted(self, fields: Sequence[RedactedField], at: datetime) -> "RecordedTurn":
@@ -92,12 +92,9 @@ class RecordedTurn(ModelTurn):
 
 
 def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
-    """Return a turn for the record: keys masked, and its texts cut if it is too large.
+    """Return a turn for the record: keys masked, impossible numbers dropped, long texts cut.
 
-    Args:
-        turn: The reported turn.
-        most_bytes: Its largest size as JSON, in ASCII. Numbers and times stay, but for
-            those that cannot be true.
+    `most_bytes` is its largest size as JSON, in ASCII.
     """
     told: dict[str, Any] = masked(turn.model_dump(mode="json"))
     for name in ("started_at", "ended_at"):
@@ -111,7 +108,6 @@ def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
 
 
 def _fitted(told: dict[str, Any], most_bytes: int) -> dict[str, Any]:
-    """Return the same row with its long fields cut to the room."""
     room, kept = most_bytes, told
     while room and _size(kept) > most_bytes:
         room //= 2
@@ -127,7 +123,6 @@ def _size(told: dict[str, Any]) -> int:
 
 
 def _aware(at: datetime) -> datetime:
-    """Return a time; one without a zone is taken to be in UTC."""
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
@@ -219,7 +214,7 @@ class ModelUse(Value):
 
     @property
     def cost_text(self) -> str:
-        """The cost, and of how many turns it is not known."""
+        """The cost, and the number of turns without a known one."""
         if self.cost_usd is None:
             return "cost not known"
         unknown = self.turns - self.priced

@@ -1,4 +1,4 @@
-"""`register_job`, which is HUD's: what a function makes belongs to a job of its own."""
+"""`register_job`, which is HUD's: the calls of a function belong to a job of its own."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping

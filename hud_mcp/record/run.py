@@ -1,4 +1,4 @@
-"""A live `Run`, as an agent of HUD's newer SDK is called with it, and what became of it."""
+"""A live `Run`, as agents of HUD's newer SDK get it, and its result."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -13,24 +13,14 @@ __all__ = ["Run", "RunClient", "RunGrade", "RunStep", "Trace"]
 
 @dataclass
 class RunStep:
-    """One event of a run.
+    """One event of a run."""
 
-    Attributes:
-        source: Its source: `task`, `user`, `agent`, `tool`, `system`.
-        messages: Its messages.
-        task_call: A call of the task: its `phase`, `name`, `arguments` and `result`.
-        error: The error, or None.
-        started_at: The time of its start, in ISO 8601.
-        step_id: Its number in the trace, from 1.
-        extra: Anything else.
-    """
-
-    source: str
+    source: str  # task, user, agent, tool or system
     messages: list[Any] = field(default_factory=list[Any])
-    task_call: dict[str, Any] | None = None
+    task_call: dict[str, Any] | None = None  # its phase, name, arguments and result
     error: str | None = None
-    started_at: str | None = None
-    step_id: int | None = None
+    started_at: str | None = None  # in ISO 8601
+    step_id: int | None = None  # its number in the trace, from 1
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -74,23 +64,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class RunGrade:
-    """The grade of one run, from the channel.
+    """The grade of one run, from the channel."""
 
-    Attributes:
-        reward: The reward; 0.0 without a grade, and `is_error` is then true.
-        done: Whether the task is over.
-        content: The grader's sentence, or None.
-        info: The grader's other facts.
-        is_error: Whether the run has no grade.
-        raw: The whole frame.
-    """
-
-    reward: float = 0.0
+    reward: float = 0.0  # 0.0 without a grade, and `is_error` is then true
     done: bool = True
     content: str | None = None
     info: dict[str, Any] = field(default_factory=dict[str, Any])
     is_error: bool = False
-    raw: dict[str, Any] = field(default_factory=dict[str, Any])
+    raw: dict[str, Any] = field(default_factory=dict[str, Any])  # the whole frame
 
     @classmethod
     def of_frame(cls, frame: Mapping[str, Any]) -> "RunGrade":
@@ -107,27 +88,14 @@ class RunGrade:
 
 
 class RunClient(Protocol):
-    """A connection of an agent to the environment of its run.
-
-    Attributes:
-        session_id: The session that it speaks for.
-        environment: The name and version of the environment.
-        bindings: The published capabilities as JSON.
-    """
+    """A connection of an agent to the environment of its run."""
 
     session_id: str
-    environment: dict[str, str]
-    bindings: list[dict[str, Any]]
+    environment: dict[str, str]  # its name and version
+    bindings: list[dict[str, Any]]  # the published capabilities as JSON
 
     def forward(self, capability: str) -> AbstractAsyncContextManager[tuple[str, int]]:
-        """Carry the connections of a loopback port to a capability while the block runs.
-
-        Args:
-            capability: Its name in `bindings`.
-
-        Returns:
-            The host and the port to connect to.
-        """
+        """Carry a loopback port, the block's host and port, to a capability of `bindings`."""
         ...
 
 

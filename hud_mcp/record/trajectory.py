@@ -1,7 +1,4 @@
-"""The append-only record of one session: its task, its steps, its log, then how it ended.
-
-The values that it is made of are in `record`, how it is shown in `transcript`.
-"""
+"""The append-only record of one session: its task, its steps, its log, then how it ended."""
 
 import sys
 from collections.abc import Callable
@@ -38,12 +35,7 @@ __all__ = [
 
 
 def live_url(base: str, token: str) -> str:
-    """Return the address of a session's live page.
-
-    Args:
-        base: The address of live pages, such as `http://127.0.0.1:8000`.
-        token: The session's live token.
-    """
+    """Return the address of a session's live page below `base`."""
     return f"{base.rstrip('/')}/live/{token}"
 
 
@@ -143,7 +135,6 @@ class Trajectory(Record):
 
 
 def _notebook_display() -> Callable[..., Any] | None:
-    """Return IPython's `display` where this runs in IPython, else None."""
     try:
         in_notebook = libraries.get_ipython() is not None
     except ImportError:

@@ -1,8 +1,4 @@
-"""The values of a session's record: its steps, its pictures, its receipt.
-
-This module owns the plain values; `trajectory` adds how a person looks at them. The HUD
-SDK's names are kept where it has one.
-"""
+"""The values of a session's record: its steps, its pictures, its receipt. HUD's names are kept."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -46,7 +42,7 @@ class Pruning(Value):
     )
 
     def after(self, earlier: "Pruning | None") -> "Pruning":
-        """Return the same with what an earlier one had removed."""
+        """Return the same, plus the removals of an earlier one."""
         if earlier is None:
             return self
         return self.model_copy(
@@ -76,31 +72,18 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}"
 
 
-BEHIND = -2
-"""The value in place of the step before a snapshot, if the world is ahead of its record.
-
-The world was used since in a way that no step repeats, and there is no snapshot. -1 is before
-any step.
-"""
+BEHIND = -2  # -1 is before any step
+"""The step before a snapshot, if the world is ahead of its record: no step repeats that use."""
 
 TARGETS = "hud-mcp/targets"
-"""The key in a step's `info` of the targets that the performed actions hit.
-
-Functions may ask for them.
-"""
+"""The key in a step's `info` of the targets that the performed actions hit, for functions."""
 
 SNAPSHOT = "hud-mcp/snapshot"
-"""The key in a step's `info` of the reason why no snapshot was taken after it.
-
-It also names the parts that a taken snapshot lacks.
-"""
+"""The key in a step's `info` of the reason for no snapshot, or of the parts that it lacks."""
 
 
 UNDONE = "hud-mcp/undone"
-"""The key in a step's `info` of the time at which its world died: `during` or `before` the call.
-
-The world is then restored to its state before the step.
-"""
+"""The key in a step's `info` of the time of its world's death: `during` or `before` the call."""
 
 
 def utc_now() -> datetime:

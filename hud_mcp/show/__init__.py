@@ -1,1 +1,1 @@
-"""The record as people look at it: text, pages, files."""
+"""The record as people look at it, as text."""

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that change the direction of text, so that it reads as what it is not."""
+"""Marks that change the direction of text, so that it reads as another one."""
 
 _SHORT_LINES = 12
 _SHORT_CHARS = 1_000
@@ -28,19 +28,14 @@ Style = Literal["title", "heading", "label", "text", "action", "error", "cut", "
 
 
 class Line(NamedTuple):
-    """One line of a transcript.
-
-    Attributes:
-        style: The kind of line.
-        text: Without control characters.
-    """
+    """One line of a transcript, without control characters."""
 
     style: Style
     text: str
 
 
 def visible(text: str) -> str:
-    r"""Replace what a terminal would obey, or reorder, by its escape, such as ``\x1b``.
+    r"""Replace characters that a terminal obeys or reorders by their escapes, such as ``\x1b``.
 
     Line feeds and tabs stay; a carriage return before a line feed goes.
     """

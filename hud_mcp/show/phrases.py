@@ -17,7 +17,7 @@ _LOOKS = ("screenshot", "step")
 
 
 def read_action(recorded: Mapping[str, Any]) -> Action | None:
-    """Read a recorded action; None for a tool's call, and for one that no class reads any more."""
+    """Read a recorded action; None for a tool's call, and for a form that no class reads."""
     try:
         return parse_action(recorded, pointed=False)
     except InvalidAction:
@@ -27,10 +27,8 @@ def read_action(recorded: Mapping[str, Any]) -> Action | None:
 def describe_action(recorded: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
     """Say in words what an action does, such as ``type "lamp" into #q, then Enter``.
 
-    Args:
-        recorded: An action as it is recorded, or a tool's name and arguments. What is neither is
-            shown as it is.
-        names: The elements that refs stand for, such as ``{"e12": 'button "Buy"'}``.
+    `recorded` may also be a tool's name and arguments; anything else is shown unchanged. `names`
+    has the elements that refs stand for, such as ``{"e12": 'button "Buy"'}``.
     """
     if isinstance(recorded.get("tool"), str):
         return f"call {recorded['tool']} {clip_json(recorded.get('args')) or ''}".strip()
@@ -47,12 +45,7 @@ def note_of(recorded: Mapping[str, Any]) -> str | None:
 
 
 def describe_step(kind: str, actions: Sequence[str]) -> str:
-    """Say in one line what a step did.
-
-    Args:
-        kind: The step's.
-        actions: Its actions in words.
-    """
+    """Say in one line what a step did, from its actions in words."""
     nothing = "look" if kind in _LOOKS else f"{kind} without an action"
     return "; ".join(actions) or nothing
 
@@ -68,7 +61,7 @@ class RefNames(Mapping[str, str]):
         self._unread: list[str] = []
 
     def read(self, text: str | None) -> None:
-        """Take in a text; one of a whole page replaces what was before it."""
+        """Add a text; a whole page's text replaces the earlier ones."""
         if text is None or "[ref=" not in text:
             return
         if "Changed since the last text:" not in text:
@@ -77,7 +70,6 @@ class RefNames(Mapping[str, str]):
         self._unread.append(text)
 
     def __getitem__(self, ref: str) -> str:
-        """Return the name of what a ref stands for."""
         return self._read_all()[ref]
 
     def __iter__(self) -> Iterator[str]:

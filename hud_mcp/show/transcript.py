@@ -1,8 +1,4 @@
-"""A record as plain text for a terminal.
-
-What pages and models have written is made harmless here: no control character reaches a
-terminal.
-"""
+"""A record as plain text for a terminal. No control character of pages and models reaches it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -46,23 +42,14 @@ __all__ = [
 
 
 def transcript_text(record: Record, *, full: bool = False) -> str:
-    """Write a record as text.
-
-    Args:
-        record: The record; it may still go on, and have no steps.
-        full: Whether long texts are shown whole.
-    """
+    """Write a record as text, with long texts whole if `full`."""
     return "\n".join(line.text for line in transcript(record, full=full))
 
 
 def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
     """Yield a record line by line: the task, the prompt, each step, the log, the receipt.
 
-    Where the model's side was read, each turn stands before the steps that it led to.
-
-    Args:
-        record: The record; it may still go on, and have no steps.
-        full: Whether long texts are shown whole.
+    Each recorded turn of the model stands before the steps that it led to.
     """
     yield Line("title", f"{visible(record.id)}  {end_text(record)}")
     for name, value in _facts(record):
@@ -99,7 +86,6 @@ def end_text(record: Record) -> str:
 
 
 def _facts(record: Record) -> list[tuple[str, str]]:
-    """Return the facts of the run: the task, the environment, the times."""
     task = record.task
     version = f" {record.environment_version}" if record.environment_version else ""
     took = f", {seconds_between(record.started_at, record.ended_at)}" if record.ended_at else ""

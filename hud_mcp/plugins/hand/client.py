@@ -1,4 +1,4 @@
-"""One call of a command to the background server, which is started if there is none."""
+"""One call of a command to the background server, which starts if there is none."""
 
 import os
 import select
@@ -38,12 +38,10 @@ _URL = "http://localhost:1/mcp"
 """The socket leads to the server, whatever address stands here."""
 
 _START_S = 120.0
-"""The time that a server has to load its environments."""
 _STOP_S = 10.0
 _CALL_S = 1800.0
 """The bound of one call. The server bounds its own work below that."""
 _TELL_S = 2.0
-"""After this time, a start reports how long it takes."""
 _TRIES = 5
 _CONNECT_S = 5.0
 
@@ -83,9 +81,6 @@ def reached(
         sources: The sources to serve; empty for those that it serves already.
         tasksets: Tasks to offer by id beside those.
         report: Called with the progress of a long start.
-
-    Yields:
-        The notes that the server has left for commands.
 
     Raises:
         NothingOpen: There is no server, and none is started.
@@ -197,7 +192,6 @@ def _start(  # what one server is
 
 
 def _wait(told: Any, report: Report) -> bytes:
-    """Return what a server writes about its start."""
     began_s = time.monotonic()
     while not select.select([told], [], [], _TELL_S)[0]:
         passed_s = time.monotonic() - began_s
@@ -216,13 +210,6 @@ async def ask(
     report: Report,
 ) -> Any:
     """Call a tool of the running server; the name `tools/list` lists all tools.
-
-    Args:
-        place: The place of the server.
-        name: The tool's name.
-        arguments: The arguments of the call.
-        meta: The metadata of the call.
-        report: Called with the progress of a long call.
 
     Raises:
         Asked: The server has refused the call.
@@ -260,10 +247,7 @@ async def ask(
 
 
 async def list_open(place: Place) -> tuple[list[dict[str, str]], str]:
-    """Return the sessions that commands have started, newest first, and a line on their server.
-
-    This reads the record, and starts no server.
-    """
+    """Return the sessions of commands, newest first, and a line on their server. It starts none."""
     store = Store(place.store)
     try:
         found = await store.list_own(digest_token(place.token()), MOST)
@@ -308,7 +292,6 @@ def stop_server(place: Place) -> bool:
 
 
 def _peer(place: Place) -> int | None:
-    """Return the process that listens, by the system's word or else by its notes."""
     if hasattr(socket, "SO_PEERCRED"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.connect(os.fspath(place.socket))

@@ -34,38 +34,23 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Notes:
-    """The notes that a server leaves for its commands.
-
-    Attributes:
-        version: The version of the package.
-        pid: The id of its process.
-        sources: The sources that it serves.
-        tasksets: The tasksets that it offers by id beside those.
-        holds: Whether sessions wait for the next server once this one has ended.
-    """
+    """The notes that a server leaves for its commands."""
 
     version: str
     pid: int
-    sources: tuple[str, ...]
-    tasksets: tuple[str, ...] = ()
-    holds: bool = True
+    sources: tuple[str, ...]  # that it serves
+    tasksets: tuple[str, ...] = ()  # that it offers by id beside those
+    holds: bool = True  # sessions wait for the next server once this one has ended
 
 
 @dataclass(frozen=True)
 class Place:
-    """The place of one store's server.
-
-    Attributes:
-        store: The store's URL.
-        folder: A folder of this user that nobody else may enter.
-        name: The common name of its files there.
-        log: The server's log, beside the store.
-    """
+    """The place of one store's server."""
 
     store: str
-    folder: Path
-    name: str
-    log: Path
+    folder: Path  # nobody else may enter it
+    name: str  # the common name of its files there
+    log: Path  # beside the store
 
     @property
     def socket(self) -> Path:
@@ -113,11 +98,7 @@ class Place:
             return file.read_text(encoding="ascii")
 
     def check(self) -> None:
-        """Refuse a socket of another user.
-
-        Raises:
-            HudMcpError: The socket is another user's.
-        """
+        """Refuse a socket of another user with a HudMcpError."""
         try:
             found = self.socket.lstat()
         except FileNotFoundError:
@@ -172,9 +153,6 @@ class Lock:
 
 def place_of(store: str | None) -> Place:
     """Return the place of a store's server, and make its folder.
-
-    Args:
-        store: The value of `--store`; None for the default store.
 
     Raises:
         HudMcpError: No folder is this user's alone, or the system has no such sockets.

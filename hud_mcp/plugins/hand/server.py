@@ -29,7 +29,6 @@ USER = "by hand"
 """The principal of all callers at the socket: the user of this machine."""
 
 _LOOK_S = 0.1
-"""The time between two looks whether a session is left."""
 _BACKLOG = 128
 
 
@@ -39,16 +38,7 @@ async def serve_by_hand(
     """Serve until no session is left and no command is under way, or a signal comes.
 
     Sessions that a signal leaves go on in the next server. The caller, or the process that started
-    it, holds the lock of the place.
-
-    Args:
-        sessions: The sessions, which are closed at the end.
-        place: The place of the server.
-        notes: The notes for commands.
-        on_ready: Called once the server answers commands.
-
-    Returns:
-        The exit status of the process.
+    it, holds the lock of the place. Returns the exit status of the process.
     """
     deadline = Deadline(sessions.kill)
     listener = _listen(place)

@@ -25,15 +25,10 @@ _TAKES = frozenset(
 _OBSERVE = ("text", "image", "both", "values")
 _UNGRADED = ("none", "error")
 _ALL = "all"
-"""The split of a row that names no split."""
 
 
 class Refused(Exception):  # as the project's errors are named
-    """A refused call. The text says why and what to do next.
-
-    Attributes:
-        retry_after_s: The seconds after which it may succeed; None if that is unknown.
-    """
+    """A refused call. The text says why and what to do next; `retry_after_s` is None if unknown."""
 
     def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(message)
@@ -43,14 +38,8 @@ class Refused(Exception):  # as the project's errors are named
 class Episode:
     """The episodes of one client of OpenEnv, one after the other.
 
-    Its session is held as any other one: it is recorded, graded once, and outlives its connection.
-
-    Args:
-        tools: The server's tools.
-        caller: The client.
-
-    Attributes:
-        turn: The lock of connections that share the episode: each call takes it.
+    Its session is recorded and graded once, and outlives its connection. Connections that share the
+    episode take `turn` for each call.
     """
 
     def __init__(self, tools: LocalTools, caller: Caller) -> None:
@@ -77,11 +66,7 @@ class Episode:
             given: `task`, the id of a task or a row with one; or `template` with `arguments`; or
                 `split` and `index`; or `seed`, which chooses one of the server's tasks. `observe`
                 is `text`, `image`, `both` or `values`. `ungraded` is `none` or `error`: the reply
-                to a step whose episode ends without a grade. Any other name is ignored, and listed
-                in the reply's metadata.
-
-        Returns:
-            The reply: `observation`, `reward` (None), `done` and `metadata`.
+                to a step whose episode ends without a grade. The reply lists any other name.
 
         Raises:
             Refused: There is no such task, or an argument is wrong. Nothing was started.
@@ -162,7 +147,6 @@ class Episode:
             return ended
 
     async def _perform(self, given: Mapping[str, Any]) -> Row:
-        """Perform a step of an episode that is not done."""
         tool = given.get("tool") or (given.get("tool_name") if "tool_name" in given else None)
         if tool is not None:
             arguments: Any = given.get("arguments") or {}
@@ -193,7 +177,6 @@ class Episode:
         return (await self._stepped([]))[0]
 
     async def _use(self, tool: str, arguments: Mapping[str, Any]) -> Row:
-        """Call one tool: the answer, an action of the world, or a tool of the environment."""
         if tool == ANSWER and tool not in self._tools.own:
             if "answer" not in arguments:
                 raise Refused("answer: give the tool the argument `answer`.")
@@ -228,7 +211,6 @@ class Episode:
         return await self._after(seen, told)
 
     async def _stepped(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Row, Row]:
-        """Return the observation of a step, and the metadata of its reply."""
         meta: Row = {PLAIN: True}
         if self._observe == "values":
             meta[VALUES] = True
@@ -263,7 +245,6 @@ class Episode:
         return graded
 
     async def _answer(self, answer: Any) -> Row:
-        """Submit the answer, and wait for its grade."""
         while True:
             asked = {"answer": answer_text(answer), "session": self.session}
             result = await self._call(RESPONSE, asked)
@@ -285,7 +266,7 @@ class Episode:
         return None if receipt is None else self._end(receipt, _text(result))
 
     def _end(self, told: Row, text: str) -> Row:
-        """Return the last reply. Without a grade it has no reward.
+        """Return the last reply, without a reward if there is no grade.
 
         Raises:
             Refused: There is no grade, and the reset asked for an error in that case.
@@ -312,11 +293,7 @@ class Episode:
         }
 
     def _start(self, given: Mapping[str, Any]) -> Row:
-        """Return the arguments of `start_task` for a reset.
-
-        Raises:
-            Refused: It names an unknown task.
-        """
+        """Return the arguments of `start_task` for a reset; Refused for an unknown task."""
         asked: Row = {name: given[name] for name in _STARTS if given.get(name) is not None}
         seed: Any = given.get("seed")
         if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
@@ -361,11 +338,7 @@ def split_of(task: Task) -> str:
 
 
 def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the actions of a step, in any of its forms.
-
-    Raises:
-        Refused: There are no actions.
-    """
+    """Return the actions of a step, in any of its forms, or raise Refused."""
     several: Any = given.get("actions")
     if isinstance(several, list):
         rows = cast("list[Mapping[str, Any]]", several)

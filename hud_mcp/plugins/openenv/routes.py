@@ -58,7 +58,6 @@ _STATE = {
 
 
 _MOST_A_SESSION = 4
-"""The most open connections for each session that the server admits."""
 
 
 class _Unknown(Exception):  # as the project's errors are named
@@ -72,14 +71,7 @@ class _Unknown(Exception):  # as the project's errors are named
 def openenv_routes(
     sessions: Sessions, *, hosts: Hosts, tokens: Mapping[str, str], image: ImageFormat
 ) -> list[BaseRoute]:
-    """The routes of OpenEnv's wire.
-
-    Args:
-        sessions: The served sessions.
-        hosts: The names by which the server may be addressed.
-        tokens: Principals by the secret tokens of MCP's clients.
-        image: The format of pictures.
-    """
+    """Return the routes of OpenEnv's wire. `tokens` has MCP's principals by their tokens."""
     face = _Face(sessions, hosts, tokens, image)
     return [
         Route("/health", face.open(face.health)),
@@ -103,8 +95,6 @@ Answer = Callable[[Request, Caller], Awaitable[Any]]
 
 
 class _Face:
-    """The endpoints on OpenEnv's addresses."""
-
     def __init__(
         self, sessions: Sessions, hosts: Hosts, tokens: Mapping[str, str], image: ImageFormat
     ) -> None:
@@ -116,8 +106,6 @@ class _Face:
         self._talking = 0
 
     def open(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint for everybody who names this server."""
-
         async def endpoint(request: Request) -> Response:
             try:
                 self._check_host(request)
@@ -128,8 +116,6 @@ class _Face:
         return endpoint
 
     def known(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint for callers that the server knows."""
-
         async def endpoint(request: Request) -> Response:
             try:
                 caller = await self._caller(request)
@@ -149,11 +135,7 @@ class _Face:
         return endpoint
 
     def _check_host(self, request: HTTPConnection) -> None:
-        """Refuse pages of other sites: they can name any host, and cannot choose the Origin.
-
-        Raises:
-            _Unknown: The request is not for this server, or from another site's page.
-        """
+        """Refuse pages of other sites: they can name any host, but not choose the Origin."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if not self._hosts.allows(host):
             raise _Unknown(421, "This server does not answer to that Host; --allow-host adds one.")
@@ -258,8 +240,6 @@ class _Face:
         return {"tasks": self._rows(request, given.get("split"))[slice(*edges)]}
 
     async def rpc(self, request: Request, asked: Row) -> Response:
-        """Return the reply to OpenEnv's JSON-RPC on MCP's own address."""
-
         async def answer(_request: Request, caller: Caller) -> Row:
             return await self._places.reply(caller, asked)
 
@@ -280,11 +260,7 @@ class _Face:
             self._talking -= 1
 
     def _check_room(self) -> None:
-        """Refuse a connection if far more are open than there can be sessions.
-
-        Raises:
-            _Unknown: Too many connections are open.
-        """
+        """Raise _Unknown if far more connections are open than there can be sessions."""
         if self._talking >= _MOST_A_SESSION * self._sessions.limits.sessions:
             raise _Unknown(503, "Too many connections are open here. Close some first.")
 
@@ -376,4 +352,3 @@ def _routes(served: Served) -> list[Any]:
 
 
 WIRE = Wire(routes=_routes, sockets=True)
-"""OpenEnv's wire, for `hud-mcp serve --wire openenv`."""

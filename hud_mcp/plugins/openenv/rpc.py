@@ -27,7 +27,6 @@ _CREATE, _CLOSE = "openenv/session/create", "openenv/session/close"
 _TOOLS = frozenset({"tools/list", "tools/call"})
 _INVALID_REQUEST, _NO_METHOD, _INVALID, _FAILED, _FULL = -32600, -32601, -32602, -32603, -32000
 _MOST_A_SESSION = 4
-"""The most open places for each session that the server admits."""
 
 
 def is_openenv_call(request: Any) -> bool:
@@ -43,8 +42,6 @@ def is_openenv_call(request: Any) -> bool:
 
 @dataclass
 class _Place:
-    """The episodes of one client, over any of its connections."""
-
     caller: Caller
     episode: Episode
     used_s: float = field(default_factory=time.monotonic)
@@ -54,9 +51,6 @@ class Places:
     """The places that clients have opened, by name. Each is for its own caller alone.
 
     A name is a secret of 128 bits. It expires after the idle time of a session.
-
-    Args:
-        tools: The server's tools.
     """
 
     def __init__(self, tools: LocalTools) -> None:
@@ -169,12 +163,7 @@ _OF_MCP = frozenset({b"mcp-protocol-version", b"mcp-session-id"})
 
 
 class McpBeside(BaseRoute):
-    """The route on MCP's own address: it answers OpenEnv's requests, and hands over all others.
-
-    Args:
-        answer: Answers a request of OpenEnv.
-        most_bytes: The largest body that is read.
-    """
+    """The route on MCP's own address: it answers OpenEnv's requests, and hands over all others."""
 
     def __init__(
         self, answer: Callable[[Request, dict[str, Any]], Awaitable[Response]], most_bytes: int

@@ -12,7 +12,6 @@ __all__ = ["ANSWER", "action_schema", "listed_tools", "plain_values", "world_act
 
 
 ANSWER = "answer"
-"""The tool that submits the final answer."""
 
 
 def world_actions(tools: LocalTools) -> dict[str, Mapping[str, Any]]:
@@ -88,11 +87,7 @@ def _row(name: str, description: str, schema: Mapping[str, Any]) -> dict[str, An
 
 
 def plain_values(values: Any) -> Any:
-    """Return values with lists of numbers in place of encoded arrays.
-
-    Args:
-        values: The values of an observation: an array is its `array` (base64), `dtype` and `shape`.
-    """
+    """Return values with lists of numbers in place of arrays (base64, `dtype`, `shape`)."""
     if isinstance(values, list):
         return [plain_values(each) for each in cast("list[Any]", values)]
     if not isinstance(values, Mapping):

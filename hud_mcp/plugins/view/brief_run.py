@@ -1,4 +1,4 @@
-"""One run in short, as many of them are counted: what figures need, and nothing else."""
+"""One run in short, with the facts that the figures of very many runs need."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,43 +13,24 @@ __all__ = ["BriefRun"]
 
 @dataclass(slots=True)
 class BriefRun:
-    """A run without its prompt, its grade's words, its steps and its log.
-
-    Attributes:
-        id: The trajectory's id.
-        task: The row that was run; runs of one row share it.
-        environment: The name of its environment.
-        started_at: The time of its start.
-        ended_at: The time of its end; None while it goes on.
-        outcome: Its outcome; None while it runs.
-        cause: The cause of that; None while it goes on.
-        reward: None unless it was graded.
-        overloaded: The number of calls that the overloaded machine refused.
-        context: The values of its context.
-        foreign: Whether its job has a plan, and it is not in it.
-        step_count: The number of its steps.
-        erased: Whether its grade was pruned, so that it counts nowhere.
-        version: The version of this package that ended it; None while it goes on.
-        use: The usage of its model; None if unreported.
-        damaged: Whether something of its row cannot be read; that is absent here.
-    """
+    """A run without its prompt, its grade's words, its steps and its log."""
 
     id: str
     task: Task
     environment: str
     started_at: datetime
-    ended_at: datetime | None = None
+    ended_at: datetime | None = None  # None while it goes on, as outcome and cause
     outcome: Outcome | None = None
     cause: Cause | None = None
-    reward: float | None = None
-    overloaded: int = 0
+    reward: float | None = None  # None unless it was graded
+    overloaded: int = 0  # the calls that the overloaded machine refused
     context: dict[str, Any] = field(default_factory=dict[str, Any])
-    foreign: bool = False
+    foreign: bool = False  # not in its job's plan
     step_count: int = 0
-    erased: bool = False
-    version: str | None = None
-    use: ModelUse | None = None
-    damaged: bool = False
+    erased: bool = False  # its grade was pruned: it counts nowhere
+    version: str | None = None  # the package that ended it
+    use: ModelUse | None = None  # None if unreported
+    damaged: bool = False  # something of its row cannot be read, and is absent here
 
     @property
     def task_id(self) -> str:
@@ -58,5 +39,5 @@ class BriefRun:
 
     @property
     def seconds(self) -> float | None:
-        """Its duration in seconds; None while it goes on."""
+        """Its duration; None while it goes on."""
         return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()

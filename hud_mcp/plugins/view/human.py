@@ -37,16 +37,12 @@ _MOST_BUTTONS = 18
 _NAMED = re.compile(r"(-?\d+) ([^;]+?)(?=;|\.?$)")
 _OWN_FIELDS = frozenset({"type", "reasoning", "logs", "point", "selector", "hold_keys", "pattern"})
 _ON_PICTURE = frozenset({"click", "move", "drag"})
-"""Done on the picture, or by a ref of the text."""
 _LEFT_OUT = frozenset({"response", "custom", "keydown", "keyup", "position", "screenshot"})
 _SCROLL_PX = 400
 
 
 def action_forms(environment: Environment | None) -> list[Json]:
-    """Return the forms, each with a `title`, its `fields`, and the action that they make.
-
-    A form without fields is a button.
-    """
+    """Return the forms of an environment's actions; a form without fields is a button."""
     if environment is None:
         return []
     world = environment.world
@@ -135,18 +131,12 @@ def _title(name: str) -> str:
 
 
 _POLL_S = 20.0
-"""The longest wait of a page's question for news."""
 _GOODBYE_S = 1.0
 _BODY_BYTES = 1_048_576
 
 
 class Turn:
-    """One task on the desk.
-
-    Args:
-        desk: The desk of the turn.
-        state: The state that the page shows.
-    """
+    """One task on the desk, with the state that the page shows."""
 
     def __init__(self, desk: "Desk", state: Json) -> None:
         self.state = state
@@ -174,7 +164,7 @@ class Turn:
         return await self._receive.receive()
 
     def take(self, asked: Json) -> bool:
-        """Take what the person asks for; not while something is done, nor after the end."""
+        """Take a request of the person; False while another is done, and after the end."""
         if self.state["busy"] or self.state["over"]:
             return False
         self._send.send_nowait(asked)
@@ -182,7 +172,7 @@ class Turn:
         return True
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """End all waiting."""
         self._send.close()
         self._receive.close()
         self._tell(over=True, busy=False)
@@ -193,12 +183,7 @@ class Turn:
 
 
 class Desk:
-    """Tasks of one job, one at a time.
-
-    Attributes:
-        url: The page's address, with the token that opens it.
-        version: Grows with each change of what is shown.
-    """
+    """Tasks of one job, one at a time. `url` has the token that opens the page."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -216,11 +201,7 @@ class Desk:
     ) -> AsyncGenerator[Turn]:
         """Wait for the end of the task before, and take the desk.
 
-        Args:
-            task: The task's id.
-            prompt: Its prompt.
-            forms: The buttons and forms of its actions.
-            pointer: The actions that its picture accepts: `click`, `drag`, `move`.
+        `pointer` lists the actions that the picture accepts: `click`, `drag`, `move`.
         """
         async with self._alone:
             self._count += 1
@@ -320,16 +301,10 @@ async def open_desk() -> AsyncGenerator[Desk]:
 
 
 _BY_PICTURE = ("click", "drag", "move")
-"""The actions that a person makes on the picture itself."""
 
 
 class HumanAgent:
-    """An agent whose work a person does, one task after the other.
-
-    Args:
-        environments: The environments of its tasks. The page has no forms for others.
-        desk: The page.
-    """
+    """An agent whose work a person does, one task after the other."""
 
     name = "human"
     is_remote = False

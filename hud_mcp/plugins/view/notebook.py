@@ -1,7 +1,4 @@
-"""Trajectories and jobs in a notebook: the pages' player in a frame, and a table of runs.
-
-A notebook keeps in its own file what it shows, so a frame has a largest size.
-"""
+"""Trajectories and jobs in a notebook: the player in a frame, and a table of runs."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +33,7 @@ __all__ = ["FRAME_LIMIT_BYTES", "MOST_ROWS", "counted", "job_html", "trajectory_
 
 
 FRAME_LIMIT_BYTES = 8_000_000
-"""The most bytes of a frame's pictures and texts; the player itself adds some 100 kB."""
+"""The most bytes of a frame's pictures and texts: a notebook keeps them in its own file."""
 
 _TEXT_SHARE = 0.25
 _TEXT_CHARS = 4_000
@@ -46,13 +43,8 @@ _FRAME_HEIGHT_PX = 720
 def trajectory_html(trajectory: Trajectory, *, limit_bytes: int = FRAME_LIMIT_BYTES) -> str:
     """Write a trajectory for a notebook: a line that sums it up, and the player in a frame.
 
-    The frame runs the player's script alone. It fetches nothing, and reaches nothing of the
-    notebook. Where a notebook removes frames, the line stays.
-
-    Args:
-        trajectory: The trajectory; it may still go on, and have no steps.
-        limit_bytes: Pictures and texts beyond this are left out, and a line says so; the first
-            ones stay.
+    The frame runs the player's script alone, fetches nothing, and reaches nothing of the notebook.
+    Pictures and texts beyond `limit_bytes` are left out, the last ones first, and a line says so.
     """
     run, left_out = _bounded(trajectory, int(limit_bytes * _TEXT_SHARE))
     shown = trajectory.steps[: len(run["steps"])]
@@ -85,12 +77,10 @@ def _framed(trajectory: Trajectory, page: str, left_out: Sequence[str]) -> Itera
 
 
 def _quoted(page: str) -> str:
-    """Return a page as an attribute between single quotes, for JSON is full of double ones."""
     return escape(page, quote=False).replace("'", "&#x27;")
 
 
 def _reader(steps: Sequence[TrajectoryStep]) -> ReadPicture:
-    """Return a reader of the pictures of these steps, from their paths in the store."""
     paths = {step.screenshot.sha256: picture_path(step) for step in steps if step.screenshot}
 
     def read(record: ScreenshotRecord) -> bytes | None:
@@ -104,7 +94,7 @@ def _reader(steps: Sequence[TrajectoryStep]) -> ReadPicture:
 
 
 def _bounded(trajectory: Trajectory, limit_bytes: int) -> tuple[Json, list[str]]:
-    """Return the data of the player without pictures, and the names of its left out parts."""
+    """Return the player's data without pictures, and the names of its left out parts."""
     run = whole_run(trajectory)
     left_out: list[str] = []
     if len(encode(run)) > limit_bytes:
@@ -127,7 +117,6 @@ def _bounded(trajectory: Trajectory, limit_bytes: int) -> tuple[Json, list[str]]
 
 
 def _shortened(value: Any) -> Any:
-    """Return the same JSON value with each of its texts cut to a length."""
     if isinstance(value, str):
         return clip_and_count(value, _TEXT_CHARS, before="\n")
     if isinstance(value, list):
@@ -138,7 +127,7 @@ def _shortened(value: Any) -> Any:
 
 
 MOST_ROWS = 200
-"""The most rows of the table; `hud-mcp view` has the others."""
+"""The most rows of the table."""
 
 _HEIGHT_PX = 480
 _COLUMNS = ("no.", "task", "outcome", "reward", "steps", "seconds", "why")
@@ -148,11 +137,7 @@ _STYLE = "vertical-align: top; padding: 4px 12px 4px 0; white-space: normal; wor
 
 
 def job_html(job: Job) -> str:
-    """Return a job as HTML for a notebook: its name, its agent, its figures, a table of its runs.
-
-    Args:
-        job: The job. Its runs are read from its store. If they cannot be read, a line says why.
-    """
+    """Return a job as HTML for a notebook; if its runs cannot be read, a line says why."""
     facts = [job.name, f"agent {job.agent}" if job.agent else "", job.taskset or "", job.id]
     head = f"<p>{_text(' · '.join(fact for fact in facts if fact))}</p>"
     try:

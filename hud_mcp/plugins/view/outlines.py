@@ -26,19 +26,14 @@ __all__ = ["Outlines", "opened_store"]
 class Outlines:
     """The jobs of a store, read in short.
 
-    Args:
-        database: The database with its rows.
+    Each method raises StoreFailed if the store cannot be read.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def load_rows(self, trajectory_ids: Sequence[str]) -> list[TrajectorySummary]:
-        """Return summaries of trajectories, in the order of their ids. Missing ones are left out.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return summaries of trajectories in the order of their ids, without missing ones."""
         found = await self._database.read(
             lambda c: store_sql.reading.load_summaries(c, ids=trajectory_ids)
         )
@@ -46,23 +41,16 @@ class Outlines:
         return [by_id[name] for name in trajectory_ids if name in by_id]
 
     async def stamp_job(self, job_id: str | None) -> tuple[int, str]:
-        """Return the number of a job's runs, and a text that changes with them.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the number of a job's runs, and a text that changes with them."""
         return await self._database.read(lambda c: sql.outline.stamp_of(c, job_id))
 
     async def load_outline(
         self, job_id: str | None
     ) -> "tuple[Job | None, list[Task], list[BriefRun]]":
-        """Return a job, the tasks that it is to run, and all of its runs in short.
-
-        Without a job, it returns the runs that belong to no job.
+        """Return a job, its tasks and its runs in short; without a job, the loose runs.
 
         Raises:
             SourceNotFound: There is no such job.
-            StoreFailed: The store cannot be read.
         """
 
         def read(connection: "Connection") -> "tuple[Job | None, list[Task], list[BriefRun]]":
@@ -80,7 +68,6 @@ class Outlines:
 
         Raises:
             SourceNotFound: There is no such run.
-            StoreFailed: The store cannot be read.
         """
 
         def read(connection: "Connection") -> "tuple[RunPlace, Job | None] | None":
@@ -98,27 +85,13 @@ class Outlines:
         return found
 
     async def find_runs(self, job_id: str | None, text: str) -> set[str]:
-        """Return the ids of a job's runs whose table rows contain a text.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the ids of a job's runs whose table rows contain a text."""
         return await self._database.read(lambda c: set(sql.outline.find_runs(c, job_id, text)))
 
     async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
-        """Return each job's number of sessions, number of grades, and mean reward.
-
-        The key None has the sessions that belong to no job.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return each job's sessions, grades and mean reward; the key None has the loose ones."""
         return await self._database.read(lambda c: sql.counts.count_rewards(c))  # noqa: PLW0108  # SQLAlchemy loads on that thread
 
     async def count_progress(self, alive_since: datetime) -> "dict[str, JobProgress]":
-        """Return each job's progress by its id. A server that gave a sign since then is alive.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return each job's progress by its id. A server that gave a sign since then is alive."""
         return await self._database.read(lambda c: sql.counts.count_progress(c, alive_since))

@@ -1,8 +1,8 @@
 """Subscriptions to a session's record and picture, in both eras of the protocol.
 
-A client of 2025-11-25 subscribes with `resources/subscribe`. A client of 2026-07-28 listens with
-`subscriptions/listen`. Either hears of its own sessions alone: the answer for another's session is
-the answer for a session that does not exist.
+A client of 2025-11-25 subscribes with `resources/subscribe`, a client of 2026-07-28 listens with
+`subscriptions/listen`. Either hears of its own sessions alone: another's session has the answer of
+a missing one.
 """
 
 import asyncio
@@ -39,20 +39,14 @@ _PAUSE_S = 0.05
 _MOST = 256
 """Subscriptions of one connection, and resources of one stream."""
 _MOST_STREAMS = 64
-"""Streams of one caller at once. Callers differ by their name or their connection."""
+"""Streams of one caller, by its name or its connection."""
 _MOST_STREAMS_IN_ALL = 1024
 
 
 def serve_subscriptions(
     server: Server[Any], sessions: Sessions, resources: Resources
 ) -> Callable[[Iterable[ServerEvent]], None]:
-    """Serve subscriptions in both eras. Return a function that sends events to every stream.
-
-    Args:
-        server: The server whose clients subscribe.
-        sessions: The registry.
-        resources: The resources by their addresses.
-    """
+    """Serve subscriptions in both eras. Return a function that sends events to every stream."""
     found = Subscriptions(sessions, resources)
 
     async def listen(
@@ -76,12 +70,7 @@ def serve_subscriptions(
 
 
 class Subscriptions:
-    """The listeners of resources.
-
-    Args:
-        sessions: The registry.
-        resources: The resources by their addresses.
-    """
+    """The listeners of resources."""
 
     def __init__(self, sessions: Sessions, resources: Resources) -> None:
         self._sessions = sessions
@@ -94,9 +83,7 @@ class Subscriptions:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams, caller: Caller
     ) -> types.SubscriptionsListenResult:
-        """Serve one stream of updates, until its client or the server ends it.
-
-        What the caller has not is left out of what is granted.
+        """Serve one stream of updates of the caller's own resources, until a side ends it.
 
         Raises:
             MCPError: It has too many streams already.
@@ -131,8 +118,8 @@ class Subscriptions:
     async def subscribe(self, ctx: Context, uri: str, caller: Caller) -> types.EmptyResult:
         """Subscribe a connection to the updates of a resource; again is not an error.
 
-        An address that is not of this server's kind is taken, and never told of: the conformance
-        suite of 2025-11-25 asks that of any server.
+        Any other address is accepted too, and has no updates: the conformance suite of 2025-11-25
+        asks that of any server.
 
         Raises:
             MCPError: It has no such resource, or too many subscriptions already.
@@ -222,7 +209,6 @@ class _Due:
         self._ended: End | None = None
 
     def soon(self) -> None:
-        """Do it, at once or when the pause is over."""
         if self._timer is not None or self._is_doing:
             self._again = True
             return
@@ -230,12 +216,10 @@ class _Due:
         self._timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._pass)
 
     def finish(self, ended: End) -> None:
-        """Call a function once nothing is due any more."""
         self._ended = ended
         self._go_on()
 
     def cancel(self) -> None:
-        """Cancel what is due."""
         self._again, self._ended = False, None
         if self._timer is not None:
             self._timer.cancel()
@@ -257,13 +241,7 @@ class _Due:
 
 
 class _Sender(_Due):
-    """A sender of a resource's updates to a connection of 2025-11-25, one message at a time.
-
-    Args:
-        session: The connection's.
-        uri: The resource.
-        gone: A function that is called if the connection cannot be reached.
-    """
+    """A sender of a resource's updates to a connection of 2025-11-25, one message at a time."""
 
     def __init__(self, session: Any, uri: str, gone: End) -> None:
         super().__init__(self._begin)
@@ -273,7 +251,6 @@ class _Sender(_Due):
         self._task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
-        """Send no more updates."""
         super().cancel()
         if self._task is not None:
             self._task.cancel()

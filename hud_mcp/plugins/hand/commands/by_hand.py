@@ -37,7 +37,6 @@ _COMMANDS = {
     "task_status": "`hud-mcp task ps`",
     "cancel_task": "`hud-mcp task cancel`",
 }
-"""The commands that a person types, in place of tools."""
 _TOOL = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\b`?")
 
 
@@ -51,17 +50,10 @@ def call(
     tasksets: Sequence[str] = (),
     meta: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Call a tool of the server of a store.
+    """Call a tool of a store's server.
 
-    Args:
-        options: The command's: `store`, and `session` where it has one.
-        name: The tool.
-        arguments: Its arguments. With `session` among the options, that is added: the only one
-            that is held where none is named.
-        starts: Whether a server is started where none has held anything.
-        sources: The sources that the server serves.
-        tasksets: The tasksets that it offers by id beside those.
-        meta: Goes with the call.
+    A `session` among the options is added to the arguments: None is the only open one. `starts`
+    starts a server that holds nothing, with these sources and tasksets.
 
     Raises:
         NothingOpen: Nothing is held, and nothing was started.
@@ -92,10 +84,7 @@ def call(
 
 @contextmanager
 def _reporting() -> Generator[Callable[[str], None]]:
-    """Tell on standard error how long something takes.
-
-    On a terminal, that is one line that changes, and is gone at the end.
-    """
+    """Tell on standard error how long something takes; a terminal shows one changing line."""
     told: set[str] = set()
     is_terminal = sys.stderr.isatty()
 
@@ -114,13 +103,12 @@ def _reporting() -> Generator[Callable[[str], None]]:
 
 
 def _list_own(place: Any, report: Callable[[str], None]) -> list[dict[str, Any]]:
-    """The sessions that commands of this user have started in a store, newest first."""
     result = anyio.run(partial(commands.ask, place, "task_status", {"list": True}, report=report))
     return cast("dict[str, Any]", result.structured_content or {}).get("sessions", [])
 
 
 def _chosen(place: Any, given: str | None, report: Callable[[str], None]) -> str:
-    """The session that is meant: by its id, by how only its id begins, or the only one.
+    """Return the meant session: by its id, by a beginning of it, or the only one.
 
     Raises:
         NothingOpen: None is held.
@@ -147,7 +135,7 @@ def _chosen(place: Any, given: str | None, report: Callable[[str], None]) -> str
 
 
 def in_commands(text: str) -> str:
-    """A text of the server, which names tools for agents, with the commands that a person types."""
+    """Return a text of the server with a person's commands in place of tools."""
     return _TOOL.sub(lambda tool: _COMMANDS[tool[1]], text)
 
 
@@ -157,7 +145,7 @@ def text_of(result: Any) -> str:
 
 
 def save_image(result: Any, out: str) -> Path | None:
-    """Write the picture of a reply; `-` is standard output. None where it has none.
+    """Write the picture of a reply; `-` is standard output. Return None if it has none.
 
     Raises:
         HudMcpError: It cannot be written.
@@ -178,7 +166,7 @@ def save_image(result: Any, out: str) -> Path | None:
 
 
 def read_fields(given: Sequence[str]) -> dict[str, Any]:
-    """Read `NAME=VALUE` fields, or one JSON object: a value is JSON where it can be, else a text.
+    """Read `NAME=VALUE` fields, or one JSON object. A value that is not JSON is text.
 
     Raises:
         UsageError: One is neither.
@@ -208,18 +196,18 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def own_tools(tools: Sequence[Any], core: frozenset[str]) -> list[Any]:
-    """The tools that environments offer beside the core ones."""
+    """Return the tools that environments offer beside the core ones."""
     return [tool for tool in tools if tool.name not in core]
 
 
 def error_of(exc: HudMcpError) -> bytes:
-    """A failure as JSON, for programs."""
+    """Return a failure as JSON, for programs."""
     error = {"message": str(getattr(exc, "message", exc)), "code": getattr(exc, "code", None)}
     return orjson.dumps({"error": error})
 
 
 def read_text(name: str) -> str:
-    """The text of a file; `-` is standard input.
+    """Return the text of a file; `-` is standard input.
 
     Raises:
         HudMcpError: It cannot be read, or is not text.

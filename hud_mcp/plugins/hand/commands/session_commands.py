@@ -39,7 +39,7 @@ __all__ = [
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _LIMITS = Limits(idle_s=14_400, total_s=86_400)
-"""Of a server with one user, who thinks as long as it likes."""
+"""A server with one user, who thinks for hours."""
 
 
 def _of_session(function: FunctionT) -> FunctionT:
@@ -282,7 +282,6 @@ def _call(
     *,
     meta: dict[str, Any] | None = None,
 ) -> Any:
-    """Call a tool; with --json, a refusal is told as JSON too."""
     try:
         return by_hand.call(options, name, arguments, meta=meta)
     except HudMcpError as exc:

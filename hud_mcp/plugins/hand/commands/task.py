@@ -240,7 +240,6 @@ command.add_command(hold_command)
 
 
 def _run(options: dict[str, Any], ask: Ask, by_hand_: Callable[[], Any]) -> Any:
-    """Ask the channel, or do it by hand, and return the reply; a refusal ends with status 1."""
     if options["url"] is not None and options["sources"]:
         raise click.UsageError("Give either --url or --source.")
     configure_logging("warning")
@@ -263,7 +262,6 @@ async def _ask(options: dict[str, Any], ask: Ask) -> Any:
 
 
 def _listed(sources: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the tasks of sources, then their templates with arguments."""
     environments, tasksets = load(sources, [])
     rows: list[dict[str, Any]] = [
         {"id": task.id, "description": task.title, "environment": task.env}

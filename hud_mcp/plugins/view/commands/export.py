@@ -1,4 +1,4 @@
-"""`hud-mcp export`: a job or a trajectory as files for other programs, or for people."""
+"""`hud-mcp export`: a job or a trajectory as files."""
 
 import signal
 import sys

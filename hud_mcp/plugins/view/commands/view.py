@@ -29,7 +29,7 @@ __all__ = ["command", "job_page"]
 
 
 PORT = 8199
-"""Taken where none is named, if it is free; else any."""
+"""The port without --port, if it is free; else any."""
 
 
 @click.command(cls=Command)
@@ -120,19 +120,10 @@ async def job_page(
     wanted: bool,
     resumed: str | None,
 ) -> AsyncGenerator[str]:
-    """Serve a job's page while the body runs, if it is wanted; the link is printed first.
-
-    Gives the job's id: that of `--resume`, or a new one.
+    """Serve a job's page while the body runs, if `wanted`, and print its link. Give the job's id.
 
     On a terminal the page stays after the body, until a signal. In a pipe it ends with the body,
-    and a browser keeps what it shows.
-
-    Args:
-        console: The console that the link is printed to.
-        store: The store that has the job, or will have it.
-        interruption: The signal that ends the page on a terminal.
-        wanted: Whether there is a page.
-        resumed: The job that goes on; None for a new one.
+    and a browser keeps its last state.
     """
     if not wanted:
         yield resumed or new_job_id()

@@ -1,10 +1,4 @@
-"""Jobs and trajectories as files for other programs, and for people.
-
-`exporting.py` has `Export`, which a format is; the table of this plugin names the formats of
-`formats.py` (JSON Lines, the page, the moving picture), `tables.py` (Parquet and data frames),
-`atif.py` (the Agent Trajectory Interchange Format) and `otel.py` (spans for OpenTelemetry).
-`files.py` writes whole files or none.
-"""
+"""Jobs and trajectories as files for other programs, and for people."""
 
 from hud_mcp.plugins.view.export.atif import export_atif
 from hud_mcp.plugins.view.export.exporting import Export, ExportSummary, Option, export_record

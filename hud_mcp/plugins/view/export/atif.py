@@ -1,13 +1,11 @@
 """ATIF v1.7, the Agent Trajectory Interchange Format (Harbor's RFC 0001): one JSON file each.
 
-The first step is the user's: the prompt. Each recorded call is a step of the agent with one
-tool call, as the agent made it but for its session id, and the observation that answered it.
-Screenshots are files beside, as `image` parts (ATIF 1.6). The `extra` of a result marks a picture
-that was taken for the record alone.
+The first step is the prompt. Each recorded call is a step of the agent with one tool call, without
+its session id. Screenshots are files beside, as `image` parts (ATIF 1.6). The `extra` of a result
+marks a picture that was taken for the record alone.
 
 The export leaves out everything that an agent must not see: the task's arguments, metadata,
 description and validation; logs; the `info` of a world; the sentence, `info` and error of a grade.
-Rewards are in the metrics: of a step in `metrics.extra`, of the whole in `final_metrics.extra`.
 
 If the model's side is recorded, the first step of a turn has its message, reasoning and metrics,
 and `extra.turn` has the rest of the turn. A turn that led to no step is a step of its own.
@@ -55,17 +53,10 @@ export_atif = Export(
     _write,
     label=VERSION,
 )
-"""The folder has a file for each trajectory, named by its id, and `screenshots`."""
 
 
 def atif_document(trajectory: Trajectory, job: Job | None, pictures: PictureFolder) -> Json:
-    """Return a trajectory as an ATIF document.
-
-    Args:
-        trajectory: Its record; it may go on still.
-        job: The job that it belongs to, which says who the agent was.
-        pictures: Copies the screenshots to where the document will lie.
-    """
+    """Return a trajectory as an ATIF document."""
     steps = [_first(trajectory), *_steps(trajectory, pictures)]
     steps = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
     return {
@@ -106,7 +97,6 @@ def _agent(trajectory: Trajectory, job: Job | None) -> Json:
 
 
 def _first(trajectory: Trajectory) -> Json:
-    """Return the first step: the prompt, or a note that the task had none."""
     step: Json = {"timestamp": trajectory.started_at.isoformat()}
     if trajectory.prompt is None:
         return {**step, "source": "system", "message": "The task had no prompt yet."}
@@ -129,7 +119,6 @@ def _steps(trajectory: Trajectory, pictures: PictureFolder) -> list[Json]:
 
 
 def _turn_alone(turn: RecordedTurn) -> Json:
-    """Return a turn that led to no step."""
     alone: Json = {"timestamp": turn.started_at.isoformat(), "source": "agent", "message": ""}
     return _led_by(turn, alone)
 

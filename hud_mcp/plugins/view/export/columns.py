@@ -17,13 +17,7 @@ __all__ = ["COLUMNS", "Column", "step_row", "trajectory_row", "turn_row"]
 
 
 class Column(NamedTuple):
-    """One column.
-
-    Attributes:
-        name: Its name.
-        type: One of those above.
-        says: Its contents, for people.
-    """
+    """One column: its name, one of the types above, and its contents for people."""
 
     name: str
     type: str
@@ -166,13 +160,7 @@ def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
 
 
 def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None) -> dict[str, Any]:
-    """Return a row of `steps`.
-
-    Args:
-        trajectory: The trajectory of the step.
-        step: The step.
-        picture: Its screenshot, encoded; None if it has none or its file is missing.
-    """
+    """Return a row of `steps`. `picture` is None if it has none, or its file is missing."""
     shot = step.screenshot
     actions = [
         {

@@ -1,4 +1,4 @@
-"""An export: a job, or one trajectory, written in the format of other programs or for people."""
+"""An export of a job or of one trajectory, in the format of other programs or for people."""
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 OnProgress = Callable[[int, int], None]
-"""Called after each trajectory with the number of finished trajectories, and of all."""
+"""Called after each trajectory with the number of finished ones, and of all."""
 
 
 @dataclass(frozen=True)
@@ -88,43 +88,26 @@ class ExportSummary:
 
 @dataclass(frozen=True)
 class Selection:
-    """The trajectories of one export.
+    """The trajectories of one export, in the order of their starts."""
 
-    Attributes:
-        id: The whole id of the job or of the trajectory.
-        job: The job; None for a trajectory without one.
-        trajectory_ids: Their ids, in the order of their starts.
-        whole_job: Whether a job was asked for, and not one trajectory.
-        foreign: The number of sessions that are left out because the job's plan lacks them.
-    """
-
-    id: str
-    job: Job | None
+    id: str  # the whole id of the job or of the trajectory
+    job: Job | None  # None for a trajectory without one
     trajectory_ids: tuple[str, ...]
-    whole_job: bool
-    foreign: int = 0
+    whole_job: bool  # a job was asked for, and not one trajectory
+    foreign: int = 0  # sessions that are left out: the job's plan lacks them
 
 
 @dataclass
 class Output:
-    """One export under way: the things that its format reads, and its place.
-
-    Attributes:
-        store: The store that is exported from.
-        selection: The exported trajectories.
-        path: The temporary file or folder to write; at the end it takes the place of `place`.
-        place: The final path.
-        pictures: Reads screenshots, and counts them.
-        damaged: One sentence for each trajectory that could not be read so far.
-        undo: The functions that are called, last first, if the export fails or is cancelled.
-    """
+    """One export under way: the things that its format reads, and its place."""
 
     store: Store
     selection: Selection
-    path: Path
+    path: Path  # temporary; at the end it takes the place of `place`
     place: Path
     pictures: Pictures
-    undo: ExitStack
+    undo: ExitStack  # called, last first, if the export fails or is cancelled
+    # one sentence for each trajectory that could not be read so far
     damaged: list[str] = field(default_factory=list[str])
     trajectories: int = 0
     steps: int = 0
@@ -161,7 +144,7 @@ class Output:
                 on_progress(number, len(ids))
 
     def manifest(self, label: str) -> str:
-        """Return the JSON text that marks a folder as an export, with its source and gaps."""
+        """Return the JSON text that marks a folder as an export, with its gaps."""
         return to_json(
             {
                 "format": label,
@@ -264,7 +247,7 @@ class Export:
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """The options of its function, by name: those of the command, and others."""
+        """The keyword arguments of its function: the command's options, and others."""
         found = signature(self.write).parameters.items()
         return {name: each for name, each in found if each.kind is Parameter.KEYWORD_ONLY}
 
@@ -377,7 +360,7 @@ async def find_trajectories(store: Store, source_id: str) -> list[str]:
 
 
 async def _find(store: Store, text: str) -> tuple[str | None, str]:
-    """Return the id of the named job, or None and the id of the named trajectory.
+    """Return the id of a job, or None and the id of a trajectory.
 
     Raises:
         SourceNotFound: There is neither. An id with the prefix of a kind is of that kind only.

@@ -38,17 +38,11 @@ MANIFEST = "export.json"
 
 @contextmanager
 def new_file(path: Path, *, force: bool) -> Generator[Path]:
-    """Give a place to write to; it becomes `path` at the end.
-
-    Args:
-        path: The file; its folder is made.
-        force: Whether an existing file may be replaced.
-
-    Yields:
-        A temporary name beside it.
+    """Give a temporary file beside `path`; it becomes `path` at the end, and makes its folder.
 
     Raises:
-        OutputExists: The file exists already, or a folder is in its place. Nothing was written.
+        OutputExists: The file exists and `force` is not set, or a folder is there. Nothing was
+            written.
         OSError: The file cannot be written.
 
     If the body fails or is cancelled, nothing of it stays, and an existing file is unchanged.
@@ -68,21 +62,15 @@ def new_file(path: Path, *, force: bool) -> Generator[Path]:
 
 @contextmanager
 def new_folder(path: Path, *, force: bool) -> Generator[Path]:
-    """Give an empty folder to write to; it becomes `path` at the end.
+    """Give an empty folder beside `path`, which becomes `path` at the end.
 
-    Args:
-        path: The folder; those above it are made.
-        force: Whether a former export that is there may be replaced. Any other folder with
-            something in it never is.
-
-    Yields:
-        A temporary folder beside it.
+    `force` replaces an earlier export, and never another folder with something in it.
 
     Raises:
         OutputExists: There is something already. Nothing was written.
         OSError: It cannot be written.
 
-    Where the body fails or is cancelled, nothing of it stays, and what was there is as before.
+    If the body fails or is cancelled, nothing of it stays, and an existing folder is unchanged.
     """
     _refuse(path, force=force, folder=True)
     make_private_folder(path.parent)
@@ -127,7 +115,6 @@ def _beside(path: Path) -> Path:
 
 
 def _close_to_others(folder: Path) -> None:
-    """Make the files of a folder readable by their owner alone, wherever it is moved to."""
     for root, folders, files in os.walk(folder):
         for names, mode in ((folders, 0o700), (files, 0o600)):
             for name in names:
@@ -166,11 +153,7 @@ def _sync(path: Path) -> None:
 
 
 def to_json(value: Any) -> str:
-    """Return JSON text on one line, in valid Unicode.
-
-    A number that JSON has no word for (NaN, infinity) becomes null; half a surrogate pair
-    stays escaped.
-    """
+    """Return JSON text on one line: NaN and infinity are null, half a surrogate pair is escaped."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # an integer of more than 64 bits, or a lone surrogate
@@ -198,15 +181,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class Pictures:
-    """A reader of the screenshots of a store.
-
-    Args:
-        store: The store that has them.
-
-    Attributes:
-        found: The hashes of those that were read.
-        missing: The hashes of those whose file is gone or damaged.
-    """
+    """A reader of a store's screenshots. It keeps the hashes of found and of missing ones."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -230,12 +205,7 @@ class Pictures:
 
 
 class PictureFolder:
-    """A copier of screenshots into a folder, each once, under its hash.
-
-    Args:
-        pictures: Reads them.
-        folder: The folder, which the first one makes.
-    """
+    """A copier of screenshots into a folder, each once, under its hash."""
 
     def __init__(self, pictures: Pictures, folder: Path) -> None:
         self._pictures = pictures

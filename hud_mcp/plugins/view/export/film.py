@@ -31,17 +31,10 @@ _MOST_LINES = 60
 """The most lines of a frame with text alone."""
 
 _SMOOTH = 2
-"""The factor by which marks are drawn larger, because Pillow draws without smoothing."""
 
 
 class Sheet:
-    """The size of all frames of one film.
-
-    Args:
-        width_px: The width of a frame.
-        picture_height_px: The height of the part with the picture.
-        lines: The number of lines of words that fit.
-    """
+    """The size of all frames of one film, with `lines` of words below each picture."""
 
     def __init__(self, width_px: int, picture_height_px: int, lines: int) -> None:
         self.font_px = max(11, round(width_px / 50))
@@ -53,12 +46,7 @@ class Sheet:
         self.height_px = picture_height_px + lines * self._line_px + 2 * self._margin
 
     def draw(self, scene: Scene, picture: Image.Image | None) -> Image.Image:
-        """Draw one frame.
-
-        Args:
-            scene: The scene to draw.
-            picture: The scene's picture; None if it has none, or it is missing.
-        """
+        """Draw one frame; `picture` is None if the scene has none, or it is missing."""
         paper = _PAPER if picture is None else _TABLE
         frame = Image.new("RGB", (self.width_px, self.height_px), paper)
         if picture is not None:
@@ -147,7 +135,6 @@ class Sheet:
             y += self._line_px
 
     def _room(self, scene: Scene) -> float:
-        """Return the width left for words beside the badge."""
         badge = self._bold.getlength(_printable(scene.badge)) + 2 * self._margin
         return self.width_px - badge - 3 * self._margin
 
@@ -215,12 +202,11 @@ def _load_font(faces: tuple[str, ...], size: int) -> Font:
 
 
 def _printable(text: str) -> str:
-    """Text on one line, without what would turn or hide the rest of it."""
+    """Return text on one line, without characters that turn or hide the rest of it."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _wrap_lines(text: str, font: Font, room: float, most: int) -> list[str]:
-    """Wrap a text of several lines, into at most so many."""
     lines: list[str] = []
     for line in text.splitlines():
         lines += _wrap(line, font, room, most) or [""]
@@ -230,7 +216,7 @@ def _wrap_lines(text: str, font: Font, room: float, most: int) -> list[str]:
 
 
 def _wrap(text: str, font: Font, room: float, most: int) -> list[str]:
-    """Break a text into lines no wider than `room`; what does not fit ends in an ellipsis."""
+    """Break a text into lines no wider than `room`; the rest ends in an ellipsis."""
     clean = _printable(text[:2000]).strip()
     rest, lines = clean, list[str]()
     while rest:
@@ -263,33 +249,25 @@ def _fitting(text: str, font: Font, room: float) -> int:
 
 _COLORS = 256
 _SAMPLES = 12
-"""Frames that the palette is made from."""
+"""The frames that the palette is made from."""
 
 _SAMPLE_PX = 240
 _TALLEST = 1.25
-"""The most that a picture may be high, as a multiple of its width."""
+"""The largest height of a picture, as a multiple of its width."""
 
 _LEAST_WIDTH_PX = 480
-"""Smaller pictures are enlarged, so that there is room for words."""
+"""Smaller pictures are enlarged, for room for words."""
 
 
 def save_film(
     trajectory: Trajectory, path: Path, pictures: Pictures, *, width_px: int, max_frames: int
 ) -> None:
-    """Draw a trajectory and write it.
-
-    Args:
-        trajectory: Its record; it may go on still.
-        path: The file.
-        pictures: Reads the screenshots.
-        width_px: The most that a frame may be wide.
-        max_frames: The most frames.
+    """Draw a trajectory, and write it as a GIF.
 
     Raises:
         OSError: The file cannot be written.
 
-    One palette, made from frames of the whole film, serves all of them, so that a frame
-    stores only what differs from the one before.
+    One palette, from frames of the whole film, serves all: a frame stores only its changes.
     """
     scenes = choose(scenes_of(trajectory), max_frames)
     sheet = _sheet(scenes, width_px)

@@ -1,16 +1,9 @@
 """The formats that are one file of their own: JSON Lines, the page, and the moving picture.
 
 A line of JSON Lines holds the fields of `Trajectory` and of its `TrajectoryStep`s, and also
-`outcome`, `reward`, `error`, `use` and `job`. `turns` is the reported side of the model: each turn
-says by `before_step` and `until_step` which steps it led to. A step's `screenshot` also has its
-`mime_type` and either its `path`, relative to the file (null if the picture is missing), or,
-inline, its `data` in base64. The task is there whole, metadata included: not for an agent's eyes.
-
-The page is the viewer's, on a job or on one trajectory, and opens from disk.
-
-A frame of the moving picture is the screenshot before a step, with the step's actions drawn on it,
-and the step's number and actions in words below. The first frame shows the prompt, the last one
-the end.
+`outcome`, `reward`, `error`, `use` and `job`. A step's `screenshot` also has its `mime_type` and
+either its `path`, relative to the file (null if the picture is missing), or, inline, its `data` in
+base64. The task is there whole, metadata included: not for an agent's eyes.
 """
 
 import base64
@@ -54,12 +47,7 @@ _LOGGED = re.compile(r"(\d\d:\d\d:\d\d) (.*)")
 
 @asynccontextmanager
 async def _jsonl(output: Output, *, inline_images: bool = False) -> AsyncGenerator[Write]:
-    """Open the file. Pictures go to a folder beside it: `run.screenshots` for `run.jsonl`.
-
-    Args:
-        output: The export under way.
-        inline_images: Whether to put pictures into the lines instead.
-    """
+    """Open the file. Pictures go to `run.screenshots` beside `run.jsonl`, or into the lines."""
     beside = output.place.with_name(f"{output.place.stem}.screenshots")
     folder = output.picture_folder(beside)
 
@@ -80,7 +68,6 @@ export_jsonl = Export(
     _jsonl,
     {"inline_images": Option("--inline-images", "put pictures into the lines, as base64.")},
 )
-"""Everything that is recorded of each trajectory, one a line."""
 
 
 @asynccontextmanager
@@ -94,7 +81,6 @@ async def _html(output: Output) -> AsyncGenerator[Write]:
 
 
 export_html = Export("html", "a page in one file.", "file", _html)
-"""The viewer's page as one file that needs no network."""
 
 
 @asynccontextmanager
@@ -105,14 +91,10 @@ async def _gif(
     max_frames: int = MAX_FRAMES,
     max_bytes: int = MAX_BYTES,
 ) -> AsyncGenerator[Write]:
-    """Draw films.
+    """Draw films. A trajectory longer than `max_frames` shows that many, chosen evenly.
 
-    Args:
-        output: The export under way.
-        width_px: The largest width of a frame.
-        max_frames: The number of frames that is chosen evenly from a longer trajectory.
-        max_bytes: The largest file; a larger one is made again with smaller pictures, down to
-            240 px, and then with fewer frames.
+    A file above `max_bytes` is made again with smaller pictures, down to 240 px, then with fewer
+    frames.
     """
 
     def write(trajectory: Trajectory) -> None:
@@ -136,7 +118,6 @@ export_gif = Export(
     _gif,
     {"width_px": Option("--width", "the largest width, in pixels.", "N", between=(120, 1920))},
 )
-"""An animated GIF of a trajectory, or a folder of them of a job."""
 
 
 def _write_line(

@@ -1,11 +1,9 @@
 """OpenTelemetry: a trace for each trajectory, by the GenAI semantic conventions.
 
 The conventions are those of open-telemetry/semantic-conventions-genai (2026, in development). The
-root span is `invoke_agent`. Below it are a `chat` span for each recorded turn of the model, and an
-`execute_tool` span for each recorded step, at their recorded times. Ids are made from the record's
-ids, so that the same record sent again is the same trace. Words, thoughts, arguments and
-observations are sent only on request (`content`). The task's arguments, its metadata and its
-grader's words are never sent.
+root span is `invoke_agent`, above a `chat` span for each recorded turn and an `execute_tool` span
+for each recorded step. Ids are made from the record's ids, so that the same record sent again is
+the same trace. The task's arguments, its metadata and its grader's words are never sent.
 """
 
 import hashlib
@@ -61,14 +59,7 @@ _SETTINGS = {
 async def _send(
     output: Output, *, endpoint: str | None = None, exporter: Any = None, content: bool = False
 ) -> AsyncGenerator[Callable[[Trajectory], None]]:
-    """Open a sender of spans.
-
-    Args:
-        output: The export under way.
-        endpoint: The endpoint of OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. None
-            reads OpenTelemetry's own environment variables.
-        exporter: A `SpanExporter` of OpenTelemetry's SDK, in the place of OTLP over HTTP.
-        content: Whether to send messages, reasoning, arguments of tools and observations too.
+    """Open a sender of spans, to `exporter` if given. `content` sends messages and texts too.
 
     Raises:
         NotInstalled: The extra `otel` is needed.
@@ -113,18 +104,12 @@ export_otel = Export(
         ),
     },
 )
-"""Sent again, a trajectory's spans have the same ids."""
 
 
 def trajectory_spans(
     trajectory: Trajectory, job: Job | None, *, content: bool = False
 ) -> list[Any]:
     """Return a trajectory as finished spans of OpenTelemetry's SDK, the root last.
-
-    Args:
-        trajectory: Its record, with its turns; where it goes on still, the root ends now.
-        job: The job that it belongs to, which says who the agent was.
-        content: Whether to send messages, reasoning, arguments of tools and observations too.
 
     Raises:
         NotInstalled: The extra `otel` is needed.
@@ -160,14 +145,7 @@ def _need_sdk() -> None:
 
 
 class _Trace:
-    """The spans of one trajectory, under ids that are made from its own.
-
-    Args:
-        trajectory: Its record.
-
-    Attributes:
-        spans: The spans that have ended.
-    """
+    """The spans of one trajectory, under ids that are made from its own."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._id = trajectory.id
@@ -218,8 +196,6 @@ class _Trace:
 
 
 def _collector(spans: list[Any]) -> Any:
-    """Return a processor that collects spans as they end."""
-
     class Collector(libraries.SpanProcessor):
         def on_end(self, span: Any) -> None:
             spans.append(span)
@@ -284,7 +260,6 @@ def _number_of(value: Any) -> int | float | None:
 
 
 def _message(turn: RecordedTurn) -> dict[str, Any]:
-    """Return the model's reply in the form of the conventions."""
     said = [("reasoning", turn.reasoning), ("text", turn.text)]
     parts: list[dict[str, Any]] = [
         {"type": kind, "content": text} for kind, text in said if text is not None

@@ -21,57 +21,34 @@ _FULL = 1 - 1e-6
 
 @dataclass(frozen=True)
 class Spot:
-    """The marks of one action.
-
-    Attributes:
-        kind: The action's type.
-        points: In pixels of the scene's picture; several are a way. None of them of a scroll
-            without a place.
-        performed: Whether it was performed.
-        number: Its number among the step's actions, from 1; 0 if it is the only one.
-        scroll: The distance of a scroll, in CSS pixels; None for anything else.
-        clicks: The number of clicks.
-        presses: Whether it pressed something there.
-    """
+    """The marks of one action, in pixels of the scene's picture."""
 
     kind: str
-    points: tuple[tuple[float, float], ...]
+    points: tuple[tuple[float, float], ...]  # several are a way; none of a scroll without a place
     performed: bool
-    number: int = 0
-    scroll: tuple[float, float] | None = None
+    number: int = 0  # its place among the step's actions, from 1; 0 if it is alone
+    scroll: tuple[float, float] | None = None  # in CSS pixels; None for any other action
     clicks: int = 1
-    presses: bool = True
+    presses: bool = True  # it pressed something there
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One frame.
+    """One frame."""
 
-    Attributes:
-        picture: The agent's picture; None if it saw only text.
-        text: The agent's text, for a frame without a picture.
-        heading: A line above that text, or None.
-        badge: The step's number, or how it ended.
-        words: The actions in words.
-        note: The error, or None.
-        marks: The marks on the picture.
-        tone: The style of the badge.
-        hold_ms: The time that it stays, in milliseconds.
-    """
-
-    picture: ScreenshotRecord | None
-    text: str
-    badge: str
-    words: str
+    picture: ScreenshotRecord | None  # None if the agent saw only text
+    text: str  # for a frame without a picture, below the heading
+    badge: str  # the step's number, or its end
+    words: str  # the actions in words
     hold_ms: int
     heading: str | None = None
-    note: str | None = None
+    note: str | None = None  # the error
     marks: tuple[Spot, ...] = ()
     tone: Tone = "plain"
 
 
 def scenes_of(trajectory: Trajectory) -> list[Scene]:
-    """Plan a trajectory's frames: what was asked, each step on what came before it, the end."""
+    """Plan the frames: the prompt, each step on the picture before it, the end."""
     task = trajectory.task
     text = trajectory.prompt or "The task had no prompt yet."
     first = next((s.screenshot for s in trajectory.steps if s.screenshot is not None), None)
@@ -148,7 +125,6 @@ def _end_scene(trajectory: Trajectory, picture: ScreenshotRecord | None, seen: s
 
 
 def _marks(step: TrajectoryStep, picture: ScreenshotRecord) -> tuple[Spot, ...]:
-    """Return the marks of the actions, in pixels of the picture before them."""
     found: list[Spot] = []
     for number, raw in enumerate(step.actions):
         reached = step.places[number] if number < len(step.places) else None

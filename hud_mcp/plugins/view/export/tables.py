@@ -1,9 +1,8 @@
 """Tables: Parquet for training, and data frames of pandas or polars.
 
-`trajectories.parquet`, `steps.parquet` and `turns.parquet` are joined by `trajectory_id`. A step's
-screenshot is a struct of `bytes` and `path`, which Hugging Face `datasets` decodes as an image.
-Values of differing shape (arguments, actions, info) are JSON text. `README.md` beside them
-describes each column, in the form of a dataset card.
+`trajectories`, `steps` and `turns` are joined by `trajectory_id`. A step's screenshot is a struct
+of `bytes` and `path`, which Hugging Face `datasets` decodes as an image. Values of differing shape
+(arguments, actions, info) are JSON text. `README.md` beside them is a dataset card.
 """
 
 import importlib.util
@@ -25,15 +24,12 @@ from hud_mcp.record.trajectory import Trajectory
 __all__ = ["export_parquet", "job_dataframe"]
 
 ROW_GROUP_BYTES = 16_000_000
-"""The bytes of texts and pictures in a row group, before compression.
-
-A writer holds that much, and a reader at least as much.
-"""
+"""Texts and pictures in a row group, before compression: a writer and a reader hold that much."""
 
 ROW_GROUP_ROWS = 1000
 
 _IMAGE_FEATURE = '{"info": {"features": {"screenshot": {"_type": "Image"}}}}'
-"""The metadata of a schema that has Hugging Face `datasets` decode the column."""
+"""The metadata with which Hugging Face `datasets` decodes the column."""
 
 
 @asynccontextmanager
@@ -64,15 +60,9 @@ async def _write_parquet(output: Output) -> AsyncGenerator[Callable[[Trajectory]
 
 
 export_parquet = Export("parquet", "three tables for training.", "folder", _write_parquet)
-"""The folder has `trajectories.parquet`, `steps.parquet`, `turns.parquet` and `README.md`."""
 
 
 def _load_arrow() -> Any:
-    """Return the pyarrow package.
-
-    Raises:
-        NotInstalled: It is not there.
-    """
     try:
         _ = libraries.parquet
     except ImportError as exc:
@@ -83,13 +73,7 @@ def _load_arrow() -> Any:
 
 
 class _Table:
-    """A writer of rows in groups of a bounded size.
-
-    Args:
-        path: The file.
-        name: The table's.
-        arrow: The pyarrow package.
-    """
+    """A writer of rows in groups of a bounded size."""
 
     def __init__(self, path: Path, name: str, arrow: Any) -> None:
         self._arrow = arrow
@@ -127,7 +111,6 @@ class _Table:
 
 
 def _types(arrow: Any) -> dict[str, Any]:
-    """Return pyarrow's types by the names of ours."""
     text, whole = arrow.string(), arrow.int32()
     action = [("type", text), ("performed", arrow.bool_()), ("json", text)]
     return {
@@ -144,14 +127,12 @@ def _types(arrow: Any) -> dict[str, Any]:
 
 
 def _size(row: dict[str, Any]) -> int:
-    """About how much a row holds: its texts and its picture."""
     texts = sum(len(v) for v in row.values() if isinstance(v, str))
     picture = row.get("screenshot")
     return texts + (len(picture["bytes"]) if picture else 0) + 200
 
 
 def _card(selection: Selection) -> str:
-    """Return a Hugging Face dataset card of the folder."""
     configs = "\n".join(
         f"- config_name: {name}\n  data_files: {name}.parquet"
         for name in ("steps", "trajectories", "turns")
@@ -182,12 +163,8 @@ _PANDAS = {"text": "string", "json": "string", "int": "Int32", "long": "Int64",
 async def job_dataframe(job: Job, library: str | None = None) -> Any:
     """Read a job's runs as a data frame with the columns of the table `trajectories`.
 
-    Args:
-        job: The job.
-        library: `pandas` or `polars`; None for the installed one, pandas first.
-
     Raises:
-        NotInstalled: There is neither, or not the named one.
+        NotInstalled: Neither pandas nor polars is there, or not the named one.
         HudMcpError: No such library is known.
         SourceNotFound: The store does not have this job.
         StoreFailed: The store cannot be read, or a row of the job is damaged.

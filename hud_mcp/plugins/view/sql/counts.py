@@ -16,32 +16,19 @@ __all__ = ["JobProgress", "count_progress", "count_rewards"]
 
 @dataclass(frozen=True)
 class JobProgress:
-    """The progress of a job.
+    """The progress of a job, earlier tries included."""
 
-    Attributes:
-        tasks: The number of its tasks; 0 if they were not recorded.
-        ended: The number of runs that have ended, earlier tries too.
-        running: The number of runs that go on, on a server that is alive.
-        failed: The number of runs that ended without a grade.
-        begun_at: The start of the last run.
-        ended_at: The end of the last run.
-        cost_usd: The cost of its models in US dollars; None if no price is recorded.
-    """
-
-    tasks: int
+    tasks: int  # 0 if they were not recorded
     ended: int = 0
-    running: int = 0
-    failed: int = 0
-    begun_at: datetime | None = None
+    running: int = 0  # on a server that is alive
+    failed: int = 0  # ended without a grade
+    begun_at: datetime | None = None  # the start of its last run
     ended_at: datetime | None = None
-    cost_usd: float | None = None
+    cost_usd: float | None = None  # None if no price is recorded
 
 
 def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, float | None]]:
-    """Return the counts of runs and graded runs, and the mean reward, by job; None has no job.
-
-    What is foreign to a job's plan is in none of them, nor what has no grade left.
-    """
+    """Return each job's runs, graded runs and mean reward, without foreign and erased runs."""
     receipt = sound_json(connection, sessions.c.receipt)
     outcome, reward = (receipt[name] for name in ("outcome", "reward"))
     graded = outcome.as_string() == Outcome.GRADED.value
@@ -59,12 +46,7 @@ def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, fl
 
 
 def count_progress(connection: Connection, alive_since: datetime) -> dict[str, JobProgress]:
-    """Return the progress of each job. Sessions outside its plan are in no number.
-
-    Args:
-        connection: An open one.
-        alive_since: A server that gave a sign of life since then is taken to run.
-    """
+    """Return the progress of each job. Sessions outside its plan are in no number."""
     wanted = select(job_tasks.c.job_id, func.count()).group_by(job_tasks.c.job_id)
     tasks = {row[0]: row[1] for row in connection.execute(wanted)}
     outcome = sound_json(connection, sessions.c.receipt)["outcome"].as_string()
@@ -89,12 +71,7 @@ def count_progress(connection: Connection, alive_since: datetime) -> dict[str, J
 
 
 def _job_costs(connection: Connection, of: ColumnElement[bool]) -> dict[str, float]:
-    """Return the cost of each job's models in US dollars; none if no price is recorded.
-
-    Args:
-        connection: An open one.
-        of: A condition on the table of sessions that selects those of jobs.
-    """
+    """Return the cost of each job's models in US dollars; none if no price is recorded."""
     query = (
         select(sessions.c.job_id, func.sum(turns.c.cost_usd).label("cost_usd"))
         .join(turns, turns.c.session_id == sessions.c.id)

@@ -27,24 +27,16 @@ __all__ = ["RunPlace", "find_place", "find_runs", "load_outline", "stamp_of"]
 _CAUSES = {each.value: each for each in Cause}
 
 _AT_ONCE = 1000
-"""Rows that are held before they are read."""
 
 
 @dataclass(frozen=True)
 class RunPlace:
-    """The place of a run among the runs of its job, in the order of their starts.
-
-    Attributes:
-        job_id: Its job; None if it has none.
-        previous: The id of the one before; None of the first.
-        next: The id of the one after; None of the last.
-        live_token: The token of its live page; None without one, or after its end.
-    """
+    """The place of a run among the runs of its job, in the order of their starts."""
 
     job_id: str | None
-    previous: str | None
+    previous: str | None  # None of the first
     next: str | None
-    live_token: str | None
+    live_token: str | None  # None without a live page, or after its end
 
 
 def of_job(job_id: str | None) -> ColumnElement[bool]:
@@ -53,9 +45,9 @@ def of_job(job_id: str | None) -> ColumnElement[bool]:
 
 
 def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
-    """Return all runs of a job, or of none, in the order in which they began.
+    """Return all runs of a job, or of none, in the order of their starts.
 
-    Of a row that a hand has damaged, what can be read is there.
+    A damaged row has its readable parts.
     """
     # SQLite holds bytes that are no text, if a hand has written them.
     raw = LargeBinary if connection.dialect.name == "sqlite" else Text
@@ -102,10 +94,7 @@ def stamp_of(connection: Connection, job_id: str | None) -> tuple[int, str]:
 
 
 def find_runs(connection: Connection, job_id: str | None, text: str) -> Iterator[str]:
-    """Return the ids of a job's runs with a text in their table row.
-
-    Small letters and capitals of ASCII are alike.
-    """
+    """Return the ids of a job's runs with a text in their table row, in any case of ASCII."""
     task, receipt = (sound_json(connection, c) for c in (sessions.c.task, sessions.c.receipt))
     shown: list[ColumnElement[Any]] = [
         sessions.c.id,
@@ -189,7 +178,6 @@ def _task(row: Any, known: dict[str | bytes, Task]) -> Task | None:
 
 
 def _read(text: str | bytes | None) -> Any:
-    """Read a text as JSON; None if it is not JSON."""
     if text is None:
         return None
     readers: tuple[Callable[[str | bytes], Any], ...] = (orjson.loads, json.loads)

@@ -1,6 +1,6 @@
-"""Tasks by jobs: what a page shows of several jobs at once, a part of the tasks at a time.
+"""Tasks by jobs: the data of a page of several jobs, a part of the tasks at a time.
 
-A page that follows running jobs sends the stamp that it has; the reply says whether it holds.
+A page that follows running jobs sends its stamp; the reply says whether it holds.
 """
 
 import hashlib
@@ -33,16 +33,12 @@ from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED
 __all__ = ["MOST_JOBS", "Across"]
 
 MOST_JOBS = 8
-"""Jobs that are set side by side."""
 
 PAGE_TASKS = 200
-"""Tasks in one reply."""
 
 _MOST_OTHERS = 100
-"""Jobs that are offered beside those that are shown."""
 
 _KEPT = 4
-"""Comparisons that are kept as they were last made."""
 
 _PAUSE = 9
 """The life of a comparison of running jobs, in multiples of the time that it took."""
@@ -50,40 +46,27 @@ _PAUSE = 9
 
 @dataclass
 class _Made:
-    """A comparison, and what its jobs were when it was made.
+    """A comparison, and the state of its jobs when it was made."""
 
-    Attributes:
-        stamps: Texts that change with the jobs.
-        jobs: The jobs, in order.
-        found: Their comparison.
-        flips: The direction in which each job differs from the first, by a task's id: 1, -1 or 0.
-        fresh_until_s: The time before which it is not made again for a page that has it.
-    """
-
-    stamps: tuple[str, ...]
+    stamps: tuple[str, ...]  # change with the jobs
     jobs: tuple[Job, ...]
     found: Comparison
+    # the direction of each job against the first, by a task's id: 1, -1 or 0
     flips: dict[str, list[int]]
-    fresh_until_s: float = 0
+    fresh_until_s: float = 0  # before, it is not made again for a page that has it
 
     @property
     def stamp(self) -> str:
-        """The text that pages know it by."""
         return hashlib.sha256("\n".join(self.stamps).encode()).hexdigest()[:16]
 
     @property
     def is_running(self) -> bool:
-        """Whether some run of a job has not ended, or has not begun."""
         results = (each for task in self.found.tasks for each in task.results if each is not None)
         return any(not _OPEN.isdisjoint(each.outcomes) for each in results)
 
 
 class Across:
-    """The data of a page of several jobs.
-
-    Args:
-        store: The store that records them.
-    """
+    """The data of a page of several jobs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -92,7 +75,7 @@ class Across:
         self._reading = anyio.Lock()  # one at a time, so that the memory that it takes is bounded
 
     async def answer(self, request: Request) -> Response:
-        """Jobs, their differences to the first, and a part of the tasks that are wanted."""
+        """Reply with jobs, their differences to the first, and a part of the wanted tasks."""
         query = request.query_params
         ids = tuple(dict.fromkeys(query.getlist("job")))
         if not 1 <= len(ids) <= MOST_JOBS:
@@ -143,7 +126,7 @@ class Across:
         return made
 
     async def _others(self, jobs: Sequence[Job]) -> list[Json]:
-        """Other jobs of the same tasksets, the newest first."""
+        """Return other jobs of the same tasksets, the newest first."""
         shown = {job.id for job in jobs}
         sets = {job.taskset for job in jobs if job.taskset}
         found = [
@@ -211,7 +194,6 @@ def _job(job: Job) -> Json:
 
 
 def _side(made: _Made, place: int) -> Json:
-    """Return a job with its own figures, and its difference to the first."""
     job = made.jobs[place]
     rate, scored = made.found.pass_rate(place)
     return {

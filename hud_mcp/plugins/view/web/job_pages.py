@@ -1,7 +1,7 @@
 """The replies about one job's page: its head, its runs, and the place of a run among them.
 
-A page has all runs of a short job, and is then sent what has changed. Of a long job it has a few
-lines at a time: the search is the database's, and what decides the order is kept here in short.
+A page has all runs of a short job, then the changes. Of a long job it has a few lines at a time:
+the database searches, and the facts that order runs are kept here.
 """
 
 import gc
@@ -34,22 +34,22 @@ from hud_mcp.store import Store
 __all__ = ["WHOLE_RUNS", "JobPages", "number_of", "table_row"]
 
 WHOLE_RUNS = 1200
-"""A page has all runs of a job that has no more; of a longer one it has some at a time."""
+"""A page has all runs of a job up to this number; of a longer one a part at a time."""
 
 PAGE_ROWS = 500
-"""Runs in one reply, at most."""
+"""The most runs in one reply."""
 
 _FIND_CHARS = 300
 
 _ASKED = 8
-"""Failed runs of a folded task that are asked why, until one says it."""
+"""Failed runs of a folded task that are searched for a reason."""
 
 _PAUSE = 9
 """The life of a long running job's data, in multiples of the time that reading it took."""
 
 _KEPT = 8
 _KEPT_RUNS = 60_000
-"""Jobs that are kept as they were last sent, and their runs, at most; the last one always is."""
+"""The most runs of all kept jobs; the last job always stays."""
 
 
 def number_of(request: Request, name: str) -> int | None:
@@ -68,50 +68,31 @@ def table_row(
 
 @dataclass
 class _Page:
-    """A job as it was when it was last read.
+    """A job as it was when it was last read."""
 
-    Attributes:
-        stamp: A text that changes with the job.
-        name: Chosen anew where a page cannot be told what has changed.
-        number: The number of changes since then.
-        head: The head of the page.
-        runs: Its runs as they are sorted and filtered.
-        expected: The reward that each task should get; None if any will do.
-        rows: The table's rows; None of a long job.
-        changed: At which number each row has changed last.
-        fresh_until_s: Until when a running job is not read again for a page that has it.
-        search: The text that was searched last, and the ids that have it.
-    """
-
-    stamp: str
-    name: str
-    number: int
+    stamp: str  # changes with the job
+    name: str  # chosen anew if a page cannot get the changes alone
+    number: int  # of changes since then
     head: Json
     runs: RunList
-    expected: dict[str, float | None] | None
-    rows: list[Json] | None
-    changed: list[int]
-    fresh_until_s: float = 0
+    expected: dict[str, float | None] | None  # None if any reward will do
+    rows: list[Json] | None  # None of a long job
+    changed: list[int]  # the number at which each row changed last
+    fresh_until_s: float = 0  # before, a running job is not read again for a page that has it
+    # the last searched text, and the ids that have it
     search: tuple[str, frozenset[str]] | None = None
 
     @property
     def revision(self) -> str:
-        """The text that pages know it by."""
         return f"{self.name}-{self.number}"
 
     def since(self, known: str) -> int | None:
-        """Return the number of a page's earlier revision; None if it is of another name."""
         name, _, number = known.rpartition("-")
         return int(number) if name == self.name and number.isdecimal() else None
 
 
 class JobPages:
-    """The server's replies about jobs.
-
-    Args:
-        store: The store that has them.
-        coming: The id of a job that is about to begin.
-    """
+    """The server's replies about jobs. The page of `coming`, a job about to begin, waits for it."""
 
     def __init__(self, store: Store, coming: str | None) -> None:
         self._outlines = Outlines(store.database)
@@ -170,7 +151,6 @@ class JobPages:
         return json_answer({**told, "start": start, "rows": lines})
 
     async def _place(self, request: Request) -> Response:
-        """Return the job of a run, and the runs before and after it."""
         place, job = await self._outlines.find_place(request.query_params.get("id", ""))
         near = {
             name: found and {"id": found}
@@ -243,7 +223,6 @@ class JobPages:
         )
 
     async def _lines(self, page: _Page, lines: Sequence[ListedRun | tuple[int, int]]) -> list[Json]:
-        """Return the rows of runs and groups, without runs that are gone."""
         wanted = {line.id for line in lines if isinstance(line, ListedRun)}
         known = await self._known(page, wanted)
         return [
@@ -253,7 +232,6 @@ class JobPages:
         ]
 
     async def _known(self, page: _Page, wanted: Iterable[str]) -> dict[str, Json]:
-        """Return rows of runs, by their ids."""
         if page.rows is not None:
             return {row["id"]: row for row in page.rows}
         found = await self._outlines.load_rows(sorted(wanted))
@@ -276,13 +254,11 @@ class JobPages:
         return reasons
 
     async def _latest(self, page: _Page) -> Json:
-        """Return the last failures while a long job runs."""
         running = page.head["outcomes"].get("unfinished")
         return {"latest": await self._lines(page, page.runs.latest_failures() if running else ())}
 
 
 def _places(text: str) -> frozenset[int]:
-    """Return the places of groups that a question names."""
     return frozenset(map(int, re.findall(r"\b[0-9]{1,6}\b", text)))
 
 

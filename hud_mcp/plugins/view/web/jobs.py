@@ -44,12 +44,7 @@ __all__ = [
 
 
 def expected_rewards(job: Job, tasks: Iterable[Task]) -> dict[str, float | None] | None:
-    """Return the rewards that a built-in agent should get; None for any other agent's job.
-
-    Args:
-        job: The job.
-        tasks: Its rows, whose validation says it.
-    """
+    """Return the rewards that a built-in agent should get; None for any other agent's job."""
     if job.agent not in ("oracle", "nop"):
         return None
     wanted = {t.id: getattr(t.validation, job.agent) if t.validation else None for t in tasks}
@@ -62,14 +57,7 @@ def job_data(
     found: Sequence[Trajectory | TrajectorySummary],
     rows: Sequence[Json],
 ) -> Json:
-    """Return the head of a job's page, and mark each row by the other runs.
-
-    Args:
-        job: The job; None for the sessions without a job, which all count.
-        tasks: Its tasks; empty if they were not recorded.
-        found: Its trajectories.
-        rows: The rows of the trajectories, from `trajectory_row`.
-    """
+    """Return the head of a job's page, and mark each row of `trajectory_row` by the other runs."""
     figures = figure_job(job, tasks, [_Figured(t) for t in found])
     for row in rows:
         row.update(figures.marks(row["id"], row["task"], left_out=row["foreign"] or row["erased"]))
@@ -79,16 +67,11 @@ def job_data(
 
 @dataclass(frozen=True)
 class JobFigures:
-    """The figures of a job's page, and the marks of each of its runs.
-
-    Attributes:
-        head: The head of the job's page.
-        counted: The ids of the runs that count; None if all do.
-        places: The places of a task's groups in the list, by the grouping and by the task's id.
-    """
+    """The figures of a job's page, and the marks of each of its runs."""
 
     head: Json
-    counted: frozenset[str] | None
+    counted: frozenset[str] | None  # None if all runs count
+    # of a task's groups in the list, by the grouping and by the task's id
     places: Mapping[str, Mapping[str, Sequence[int]]]
 
     def marks(self, run_id: str, task_id: str, *, left_out: bool) -> Json:
@@ -106,13 +89,7 @@ class JobFigures:
 
 
 def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRun]") -> JobFigures:
-    """Compute what the head of a job's page shows.
-
-    Args:
-        job: The job; None for the sessions without a job, which all count.
-        tasks: Its tasks; empty if they were not recorded.
-        runs: Its trajectories in short.
-    """
+    """Compute the head of a job's page; sessions without a job all count."""
     head = {
         "job": _job(job),
         "versions": sorted({run.version for run in runs if run.version}) or [__version__],
@@ -137,7 +114,6 @@ def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRu
 
 
 def _loose(runs: "Sequence[FiguredRun]") -> Json:
-    """Return the figures of sessions that belong to no job."""
     rewards = [reward for run in runs if (reward := finite(run.reward)) is not None]
     outcomes = Counter(shown_outcome(run.outcome, run.cause, run.reward).value for run in runs)
     return {
@@ -153,8 +129,6 @@ def _loose(runs: "Sequence[FiguredRun]") -> Json:
 
 
 class _Figured:
-    """A trajectory as its figures are computed from it."""
-
     def __init__(self, found: Trajectory | TrajectorySummary) -> None:
         self.id = found.id
         self.task_id = found.task.id
@@ -208,7 +182,7 @@ def _shown_outcomes(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 _SAID: frozenset[Dimension] = frozenset({"difficulty", "skill"})
-"""The dimensions of which a single group is worth showing, because rows state them themselves."""
+"""The dimensions with a single group worth showing: rows state them themselves."""
 
 _PLOTTED: frozenset[Dimension] = frozenset({"set", "difficulty", "skill"})
 
@@ -216,14 +190,7 @@ _WORDS: dict[Dimension, str] = {"split": "context split"}
 
 
 def groupings_data(report: JobReport) -> tuple[list[Json], dict[str, dict[str, list[int]]]]:
-    """Return the groupings of a job's runs with their figures, and the groups of each task.
-
-    Args:
-        report: The job's report.
-
-    Returns:
-        The groupings, and by their names and the tasks' ids the places of its groups in the list.
-    """
+    """Return the groupings with their figures, and each task's places in their lists of groups."""
     job = report.job
     by = () if job.is_proof else DIMENSIONS
     shown = report.groupings(by, wanted=_is_shown, passes=False)
@@ -241,7 +208,6 @@ REPEATED = "task"
 
 
 def _repeated(report: JobReport) -> Json:
-    """Return each task with the results of its repeated runs."""
     seconds: dict[str, float] = {}
     for run in report.runs:
         if run.ended_at is not None:
@@ -287,7 +253,6 @@ def _is_shown(by: Dimension, names: Collection[str]) -> bool:
 
 
 def _places(grouping: Grouping) -> dict[str, list[int]]:
-    """Return the places of a task's groups, by its id."""
     found: dict[str, list[int]] = {}
     for place, group in enumerate(grouping.groups):
         for task_id in group.tasks:
@@ -323,7 +288,6 @@ def _group(group: RunGroup) -> Json:
 
 
 _PAUSE = timedelta(seconds=60)
-"""Between two runs of a job that goes on."""
 
 
 async def jobs_data(store: Store) -> Json:

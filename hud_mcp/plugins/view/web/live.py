@@ -1,8 +1,8 @@
-"""The live page of a running session: what it sees and does, as it happens, for who has its token.
+"""The live page of a running session, as it happens, for readers with its token.
 
-It reads the store, so that any process that reaches the same store can serve it. The agent
-itself may be told its address: it shows what the agent may know, and so no log of the
-template, no metadata, no arguments and no reward that the session's policy hides.
+It reads the store, so that any process that reaches the same store can serve it. Agents may know
+the address: it has no log of the template, no metadata, no arguments, and no reward that the
+session's policy hides.
 """
 
 import logging
@@ -44,7 +44,7 @@ POLL_S = 0.3
 """The time between two looks at the record of a session, whatever the number of watchers."""
 
 TROUBLE_S = 2.0
-"""The wait after the record could not be read."""
+"""The wait after a failed reading."""
 
 BEAT_S = 15.0
 """The longest silence of a stream: proxies close idle connections."""
@@ -53,13 +53,13 @@ SEND_S = 10.0
 """The time after which a watcher that does not read is dropped."""
 
 WATCHERS = 100
-"""The most watchers of one session at once."""
+"""The most watchers of one session."""
 
 FIRST_STEPS = 200
-"""The steps that a new watcher gets; the viewer shows the others."""
+"""The last steps that a new watcher gets; the viewer shows the others."""
 
 FIRST_LINES = 1000
-"""The lines of the log that a new watcher gets."""
+"""The last lines of the log that a new watcher gets."""
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _ID_DIGITS = 10
@@ -71,13 +71,8 @@ def live_routes(
 ) -> list[BaseRoute]:
     """Return the routes of live pages, `/live/TOKEN`, and of the files that they need, `/assets/`.
 
-    Args:
-        store: The store that records the sessions.
-        hosts: The names by which the server may be addressed.
-        log: Whether to show sessions' logs. What a template prints may give answers away,
-            and agents know their addresses.
-        reader: The readers who also see the model's texts and usage; none by default, as agents
-            know the addresses.
+    `log` shows sessions' logs: a template's prints may give answers away, and agents know the
+    addresses. Only a known `reader` also sees the model's texts and usage.
     """
     feeds = _Feeds(store, log=log, reader=reader)
     pages = Router(
@@ -96,18 +91,8 @@ def live_routes(
 class _Feed:
     """One watched session, shared by all of its watchers.
 
-    A watcher that waits for news reads the record for all others too. So no task can outlive
-    the last watcher.
-
-    Attributes:
-        summary: The latest summary of the record.
-        mark: A number that grows with each change.
-        head: The head of the page; empty until the record was read.
-        steps: The encoded steps, in order.
-        turns_left: Turns of its model that have led to no step yet, for operators alone.
-        lines: The lines of the log.
-        end: The end of the session, or None while it goes on.
-        watchers: The number of watchers.
+    A watcher that waits for news reads the record for all others too: no task outlives the last
+    one.
     """
 
     def __init__(self, store: Store, summary: TrajectorySummary, *, log: bool, model: bool) -> None:
@@ -130,11 +115,9 @@ class _Feed:
 
     @property
     def pictures(self) -> Mapping[str, ScreenshotRecord]:
-        """The pictures that its steps have."""
         return self._rows.pictures
 
     async def begin(self) -> None:
-        """Read the record, if nobody has."""
         async with self._turn:
             if not self.head:
                 await self._look()
@@ -149,7 +132,7 @@ class _Feed:
                 await self._look()
 
     async def _look(self) -> None:
-        """Read what is new. Where that fails, what is known stays, and it is tried again."""
+        """Read the news. After a failure the known state stays, and a later look tries again."""
         try:
             summary = await self._store.load_live(self.summary.live_token or "")
             if summary is not None:
@@ -189,8 +172,6 @@ class _Feed:
 
 
 class _Feeds:
-    """The sessions that are watched now."""
-
     def __init__(self, store: Store, *, log: bool, reader: Reader | None) -> None:
         self._store = store
         self._log = log
@@ -198,12 +179,10 @@ class _Feeds:
         self._feeds: dict[tuple[str, bool], _Feed] = {}
 
     async def page(self, request: Request) -> Response:
-        """Return the page itself, which is the same for every session."""
         found = await self._find(request)
         return not_found() if found is None else html_answer(live_page())
 
     async def events(self, request: Request) -> Response:
-        """Stream the session as server-sent events."""
         summary = await self._find(request)
         if summary is None:
             return not_found()
@@ -218,7 +197,6 @@ class _Feeds:
         return _Events(self._watch(summary, after, model=model))
 
     async def picture(self, request: Request) -> Response:
-        """Return a picture that this session's steps have."""
         summary = await self._find(request)
         if summary is None:
             return not_found()
@@ -255,7 +233,6 @@ class _Feeds:
     async def _watch(
         self, summary: TrajectorySummary, after: int | None, *, model: bool
     ) -> AsyncGenerator[bytes]:
-        """Yield the events of one watcher, after the steps that it has seen already."""
         async with self._feed_of(summary, model=model) as feed:
             await feed.begin()
             known = len(feed.steps)
@@ -298,7 +275,6 @@ class _Events(Response):
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events as they come."""
         stopping: anyio.Event | None = scope.get("state", {}).get("stopping")
         is_whole = False
         start = {"status": self.status_code, "headers": self.raw_headers}
@@ -325,7 +301,6 @@ class _Events(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_all(self, send: Send) -> bool:
-        """Send until the end; return False where nobody reads."""
         async for event in self._events:
             with anyio.move_on_after(SEND_S) as bound:
                 await send({"type": "http.response.body", "body": event, "more_body": True})

@@ -1,8 +1,7 @@
 """The pages' sources: HTML, one style sheet and JavaScript modules, joined for a single file.
 
-There is no build: a server sends the files as they are, and the single file holds the same
-modules one after the other. Joining needs two rules, which a test keeps: each module's
-names are its own among all modules, and imports and exports stand at the start of a line.
+A server sends the files as they are; the single file holds the same modules one after the other.
+For that, each module's names are its own, and imports and exports stand at the start of a line.
 """
 
 import base64
@@ -56,7 +55,7 @@ _EXPORT = re.compile(r"^export (?=const |function |async function |class )", re.
 
 @cache
 def read_asset(name: str) -> str:
-    """One of the files that the pages are made of."""
+    """Return one of the pages' source files."""
     return files("hud_mcp.plugins.view.web").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -70,7 +69,7 @@ def viewer_page() -> str:
 
 
 def live_page() -> str:
-    """Return the page of a running session; it knows which by its own address."""
+    """Return the page of a running session; it finds its session by its own address."""
     return Template(read_asset("live.html")).substitute(
         player=read_asset("player.html"), outcomes=_outcomes()
     )
@@ -82,22 +81,12 @@ def desk_page() -> str:
 
 
 def report_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
-    """Return the viewer's page of one job as one file.
-
-    Args:
-        data: The data that it shows, as JSON values.
-        pictures: The elements that hold its pictures.
-    """
+    """Return the viewer's page of one job as one file."""
     return _single_file("report", "inline.js", ("style", "job", "trajectory"), data, pictures)
 
 
 def notebook_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
-    """Return the player of one trajectory as one file, for a frame.
-
-    Args:
-        data: The data that it shows, as JSON values.
-        pictures: The elements that hold its pictures.
-    """
+    """Return the player of one trajectory as one file, for a frame."""
     return _single_file("notebook", "notebook.js", ("style", "trajectory"), data, pictures)
 
 
@@ -151,7 +140,6 @@ def _pages() -> str:
 
 
 def _outcomes() -> str:
-    """Return the outcomes for the pages, in the order in which they show them."""
     return _inert(
         [
             {"name": each.value, "words": each.words, "letter": each.letter, "tone": each.tone}
@@ -161,7 +149,7 @@ def _outcomes() -> str:
 
 
 def _inert(data: Any) -> str:
-    """JSON in ASCII that no HTML parser sees a tag, a comment or an entity in."""
+    """Return JSON in ASCII, without a tag, a comment or an entity for an HTML parser."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

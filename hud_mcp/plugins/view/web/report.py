@@ -1,8 +1,7 @@
 """One job as one HTML file that opens from disk, with no network and nothing beside it.
 
-It is the viewer's page with its data and pictures in it. Nothing of the record becomes
-markup: the data is JSON without a single `<`, and the page's policy runs one script, by its
-hash.
+Nothing of the record becomes markup: the data is JSON without a single `<`, and the page's policy
+runs one script, by its hash.
 """
 
 import base64
@@ -39,7 +38,7 @@ ReadPicture = Callable[[ScreenshotRecord], bytes | None]
 """Reads a picture's file; gives None if it is gone."""
 
 PICTURE_LIMIT_BYTES = 150_000_000
-"""The most bytes of all pictures, before base64; a browser reads such a file in a few seconds."""
+"""The most bytes of all pictures, before base64; a browser reads them in a few seconds."""
 
 _MIME = {"png": "image/png", "jpg": "image/jpeg"}
 
@@ -47,17 +46,7 @@ _MIME = {"png": "image/png", "jpg": "image/jpeg"}
 async def write_report(
     store: Store, job_id: str, path: Path, *, expected: Mapping[str, float | None] | None = None
 ) -> Path:
-    """Write the report of a job.
-
-    Args:
-        store: The store that records the job.
-        job_id: The job's id.
-        path: The file to write; its folder is made. What was there stays until the new
-            report is whole.
-        expected: The reward that each task should get, by its id; None if any will do.
-
-    Returns:
-        The path.
+    """Write the report of a job. An earlier file stays until the new report is whole.
 
     Raises:
         SourceNotFound: There is no such job.
@@ -97,17 +86,10 @@ def render_report(
     expected: Mapping[str, float | None] | None = None,
     picture_limit_bytes: int = PICTURE_LIMIT_BYTES,
 ) -> str:
-    """Render the report of a job as one HTML document.
+    """Render the report of a job as one HTML document; a damaged trajectory is in short.
 
-    Args:
-        job: The job.
-        trajectories: Its records, in the order to number them in; in short where the rest
-            is damaged.
-        picture: Reads a picture's file, once per hash; gives None if it is gone.
-        tasks: Its tasks; those of the trajectories if they were not recorded.
-        expected: The reward that each task should get, by its id; None if any will do.
-        picture_limit_bytes: Pictures beyond this sum are left out, and the page says so;
-            the first ones of every trajectory come first.
+    Pictures beyond `picture_limit_bytes` are left out, and the page says so; the first ones of
+    every trajectory come first.
     """
     whole = [t for t in trajectories if isinstance(t, Trajectory)]
     known, elements = embed_pictures(whole, picture, picture_limit_bytes)
@@ -122,22 +104,13 @@ def report_data(
     tasks: Sequence[Task] = (),
     expected: Mapping[str, float | None] | None = None,
 ) -> Json:
-    """Return what the page shows, without the pictures, as JSON values.
-
-    Args:
-        job: The job.
-        trajectories: Its records, in the order to number them in; in short where the rest
-            is damaged.
-        tasks: Its tasks; those of the trajectories if they were not recorded.
-        expected: The reward that each task should get, by its id; None if any will do.
-    """
+    """Return the page's data, without the pictures, as JSON values."""
     rows = [whole_run(trajectory, expected) for trajectory in trajectories]
     head = job_data(job, tasks, trajectories, rows)
     return {**head, "expects": expected is not None, "trajectories": rows}
 
 
 async def _load(store: Store, run: TrajectorySummary) -> Trajectory | TrajectorySummary:
-    """Load a record, or the summary of a damaged one."""
     try:
         return await store.load_trajectory(run.id, turns=True)
     except DamagedRecord as exc:
@@ -148,12 +121,7 @@ def whole_run(
     trajectory: Trajectory | TrajectorySummary,
     expected: Mapping[str, float | None] | None = None,
 ) -> Json:
-    """Return the data of one run's page: its row, its steps, and the turns of its model.
-
-    Args:
-        trajectory: Its record; in short where the rest is damaged.
-        expected: The reward that each task should get, by its id; None if any will do.
-    """
+    """Return the data of one run's page: its row, its steps, and the turns of its model."""
     if isinstance(trajectory, TrajectorySummary):
         return {**damaged_detail(trajectory, expected), "steps": [], "turns": [], "spans": []}
     rows = StepRows(trajectory.started_at, raw=True)
@@ -177,12 +145,9 @@ def _read_picture(store: Store, record: ScreenshotRecord) -> bytes | None:
 def embed_pictures(
     trajectories: Sequence[Trajectory], picture: ReadPicture, limit_bytes: int
 ) -> tuple[dict[str, Json], list[str]]:
-    """Read each picture once; return what is known of each, and the elements that hold them.
+    """Read each picture once; return the facts of each, and the elements that hold them.
 
-    Args:
-        trajectories: The trajectories with the pictures.
-        picture: Reads a picture's file, once per hash; gives None if it is gone.
-        limit_bytes: Pictures beyond this sum are left out, the first ones of each stay.
+    Pictures beyond `limit_bytes` are left out; the first ones of each trajectory stay.
     """
     shots = [[s.screenshot for s in t.steps if s.screenshot] for t in trajectories]
     records = {r.sha256: r for r in chain.from_iterable(zip_longest(*shots)) if r is not None}
@@ -203,7 +168,6 @@ def embed_pictures(
 
 
 def _checked(record: ScreenshotRecord, picture: ReadPicture) -> tuple[bytes | None, str | None]:
-    """Return a picture's bytes, or what is wrong with its file."""
     data = picture(record) if is_hash(record.sha256) else None
     if data is None:
         return None, "is missing"

@@ -63,19 +63,12 @@ async def _asset(request: Request) -> Response:
 
 
 asset_route = Route("/{name}", _asset)
-"""Style sheet, scripts and icon of the pages, for a mount at `/assets`."""
 
 
 async def picture_answer(
     store: Store, known: Mapping[str, ScreenshotRecord], sha256: str
 ) -> Response:
-    """Return a recorded picture.
-
-    Args:
-        store: The store that has it.
-        known: The pictures that may be asked for, by their hashes.
-        sha256: The hash of the picture.
-    """
+    """Return a picture, if it is among the `known` ones."""
     record = known.get(sha256)
     if record is None:
         return not_found()
@@ -92,7 +85,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def encode(value: Any) -> bytes:
-    """Return a value as JSON, whatever text is in it."""
+    """Return a value as JSON, also with half a surrogate pair or a huge integer."""
     try:
         return orjson.dumps(value)
     except TypeError:  # half of a surrogate pair, or an integer beyond 64 bits

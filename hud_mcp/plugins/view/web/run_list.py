@@ -1,7 +1,6 @@
 """All runs of a job as its page lists them: filtered, sorted, grouped, and counted in a plot.
 
-A page of very many runs asks for few lines at a time. What a line shows is read from the store
-then; here is only what decides which lines there are.
+Here are only the facts that decide which lines there are; a line's contents come from the store.
 """
 
 import math
@@ -32,43 +31,26 @@ _RANGE = re.compile(r"([\[(])([^,]{1,32}),([^,]{1,32})([\])])")
 
 @dataclass(slots=True)
 class ListedRun:
-    """The facts of a run that a list filters and sorts by.
+    """The facts of a run that a list filters and sorts by."""
 
-    Attributes:
-        number: Its place in the job, from 1.
-        id: The trajectory's id.
-        task: The task's id.
-        environment: The name of its environment.
-        outcome: Its outcome, as tables show it.
-        reward: Its reward; None unless it was graded.
-        seconds: Its duration; None while it goes on.
-        step_count: The number of its steps.
-        expected: The reward that it should get; None if any will do.
-        surprise: Whether it got another reward.
-        earlier: Whether a later try stands in for it.
-        foreign: Whether it is not in the job's plan.
-        erased: Whether its grade was pruned.
-        groups: The places of its groups, by the name of the grouping.
-    """
-
-    number: int
+    number: int  # its place in the job, from 1
     id: str
     task: str
     environment: str
     outcome: OutcomeClass
-    reward: float | None
-    seconds: float | None
+    reward: float | None  # None unless it was graded
+    seconds: float | None  # None while it goes on
     step_count: int
-    expected: float | None
-    surprise: bool
-    earlier: bool
-    foreign: bool
-    erased: bool
-    groups: Mapping[str, Sequence[int]]
+    expected: float | None  # the reward that it should get; None if any will do
+    surprise: bool  # it got another reward
+    earlier: bool  # a later try stands in for it
+    foreign: bool  # not in the job's plan
+    erased: bool  # its grade was pruned
+    groups: Mapping[str, Sequence[int]]  # the places of its groups, by the name of the grouping
 
     @property
     def title(self) -> str:
-        """Its name."""
+        """Its task's id, or its own."""
         return self.task or self.id
 
     @property
@@ -106,7 +88,7 @@ _TASK_KEYS: dict[str, Callable[[Json], Any]] = {
     "reward": lambda group: group["mean"] and group["mean"]["value"],
     "seconds": lambda group: group["seconds"],
 }
-"""The columns that sort the tasks of repeated runs; by any other they are as the plan has them."""
+"""The columns that sort the tasks of repeated runs; else the plan's order holds."""
 
 SortKey = str
 """The name of a column that sorts."""
@@ -114,33 +96,20 @@ SortKey = str
 
 @dataclass(frozen=True)
 class RowQuery:
-    """A query of a table: its filters and its order.
+    """A query of a table: its filters and its order."""
 
-    Attributes:
-        found: The ids of those that a search has found; None if nothing is searched.
-        find: The searched text; outcomes are searched by their words here.
-        outcome: The wanted outcome; empty for any.
-        surprises: Whether only those with another reward than expected.
-        pick: A bar of the plot: an interval of rewards such as `[0.1,0.2)`, or an outcome.
-        sort: The column.
-        descending: Whether the largest value is first. What has no value is last either way.
-        by: The grouping of the runs, or None.
-        open: The places of the groups whose runs are listed; None for all but the folded ones.
-        folded: The places of these.
-        hides_empty: Whether a group that has none of these runs is left out.
-    """
-
-    found: frozenset[str] | None = None
-    find: str = ""
+    found: frozenset[str] | None = None  # the ids that a search has found; None without a search
+    find: str = ""  # the searched text; outcomes are searched by their words here
     outcome: str = ""
-    surprises: bool = False
-    pick: str = ""
+    surprises: bool = False  # only those with another reward than expected
+    pick: str = ""  # a bar of the plot: rewards such as `[0.1,0.2)`, or an outcome
     sort: SortKey = "number"
-    descending: bool = False
+    descending: bool = False  # missing values are last either way
     by: str | None = None
+    # the places of the listed groups; None for all but the folded ones
     open: frozenset[int] | None = frozenset()
     folded: frozenset[int] = frozenset()
-    hides_empty: bool = False
+    hides_empty: bool = False  # leave out groups without these runs
 
     def opens(self, place: int) -> bool:
         """Whether the runs of a group are listed."""
@@ -149,24 +118,14 @@ class RowQuery:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a table: runs, and heads of groups with their number of runs.
-
-    Attributes:
-        shown: The number of runs that pass the filters.
-        lines: A run, or the place of a group and how many of its runs pass.
-    """
+    """The lines of a table: each a run, or the place of a group and how many of its runs pass."""
 
     shown: int
     lines: Sequence[ListedRun | tuple[int, int]]
 
 
 class RunList:
-    """The runs of a job, in the order in which they began.
-
-    Args:
-        runs: All of them.
-        groups: The groups, by what runs are grouped by.
-    """
+    """The runs of a job, in the order in which they began."""
 
     def __init__(self, runs: Sequence[ListedRun], groups: Mapping[str, Sequence[Json]]) -> None:
         self.runs = runs
@@ -209,7 +168,6 @@ class RunList:
                 yield from runs
 
     def _in_order(self, by: str, query: RowQuery) -> Iterable[int]:
-        """Return the places of the groups as they are listed; what the plan has not is last."""
         groups = self._groups[by]
         value = _TASK_KEYS.get(query.sort) if by == REPEATED else None
         places: Sequence[int] = range(len(groups))
@@ -267,13 +225,7 @@ class RunList:
 def list_runs(
     runs: Sequence[BriefRun], figures: JobFigures, expected: Mapping[str, float | None] | None
 ) -> RunList:
-    """Return the list of a job's runs.
-
-    Args:
-        runs: All of them, in the order in which they began.
-        figures: Their figures.
-        expected: The reward that each task should get, by its id; None if any will do.
-    """
+    """Return the list of a job's runs; `expected` has the reward that each task should get."""
     groups: dict[str, dict[str, Sequence[int]]] = {}  # one object for all runs of a task
     listed: list[ListedRun] = []
     for number, run in enumerate(runs, 1):
@@ -320,7 +272,6 @@ def _filter(query: RowQuery) -> Callable[[ListedRun], bool]:
 
 
 def _picks(pick: str) -> Callable[[ListedRun], bool]:
-    """Whether a run is in a bar of the plot."""
     if pick in _ORDER:
         return lambda run: run.reward is None and run.outcome.value == pick
     parts = _RANGE.fullmatch(pick)
@@ -345,7 +296,7 @@ def _picks(pick: str) -> Callable[[ListedRun], bool]:
 def _sorted(
     lines: Sequence[_Line], value: Callable[[_Line], Any], *, descending: bool
 ) -> list[_Line]:
-    """Sort lines by a value. Ties are in the order of the job, and lines without a value last."""
+    """Sort lines by a value. Ties keep the job's order, and lines without a value are last."""
     there = [line for line in lines if value(line) is not None]
     none = [line for line in lines if value(line) is None]
     if descending:  # which keeps the order of ties

@@ -24,12 +24,7 @@ _CHARS = 20_000
 
 
 def turn_row(turn: RecordedTurn, started_at: datetime) -> Json:
-    """Return a turn as a page draws it.
-
-    Args:
-        turn: The recorded turn.
-        started_at: The start of its trajectory.
-    """
+    """Return a turn as a page draws it."""
     return {
         "number": turn.number,
         "after_s": seconds(started_at, turn.started_at),
@@ -50,18 +45,8 @@ def _clipped(text: str | None) -> str | None:
 class StepRows:
     """The steps of one trajectory as they are read, in order and from the first one.
 
-    Each has the picture that it acted on and the names of its targets, which stand in the
-    steps before it.
-
-    Args:
-        started_at: The start of the trajectory.
-        raw: Whether each has its record too, which is for operators alone.
-
-    Attributes:
-        rows: The data of each step.
-        pictures: The pictures that its steps have, by hash.
-        turn_count: The number of turns of its model.
-        spans: The start and duration of each of them, in seconds.
+    Each has the picture that it acted on and the names of its targets, which stand in earlier
+    steps. The record itself (`raw`) is for operators alone.
     """
 
     def __init__(self, started_at: datetime, *, raw: bool = False) -> None:
@@ -80,7 +65,7 @@ class StepRows:
 
     @property
     def turns_left(self) -> list[Json]:
-        """The turns of its model, as far as they have led to no step yet."""
+        """The turns of its model that have led to no step yet."""
         return [row for rows in self._turns.values() for row in rows]
 
     def take_turns(self, turns: Sequence[RecordedTurn]) -> None:
@@ -161,14 +146,12 @@ def _state(step: TrajectoryStep, number: int) -> str:
 
 
 def _reached(step: TrajectoryStep, number: int) -> Point | None:
-    """Return the place of the element that an action named."""
     return step.places[number] if number < len(step.places) else None
 
 
 def _action(
     raw: Mapping[str, Any], names: Mapping[str, str], scale: float, reached: Point | None
 ) -> Json:
-    """Return the marks of an action, in CSS pixels, with its words."""
     drawn: Json = {"words": describe_action(raw, names)}
     action = read_action(raw)
     if action is None:

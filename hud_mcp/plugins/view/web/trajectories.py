@@ -20,9 +20,7 @@ from hud_mcp.values.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, cl
 __all__ = ["damaged_detail", "detail", "shown_outcome", "trajectory_row"]
 
 _ANSWER_CHARS = 20_000
-"""The most characters of one answer; its step has the rest."""
 _WHY_CHARS = 200
-"""The most characters of the reason for a missing or partial reward; the run's page has all."""
 
 
 def trajectory_row(
@@ -30,13 +28,7 @@ def trajectory_row(
     step_count: int,
     expected: Mapping[str, float | None] | None = None,
 ) -> Json:
-    """Return the row of one trajectory in a table.
-
-    Args:
-        found: Its record, whole or in short.
-        step_count: The number of its steps.
-        expected: The reward that each task should get, by its id; None if any will do.
-    """
+    """Return the row of one trajectory in a table; `expected` has the right rewards by task."""
     task, ended = found.task, found.ended_at
     reward = finite(found.reward)
     erased = found.pruned is not None and not found.pruned.grade_kept
@@ -74,12 +66,7 @@ def shown_outcome(
 
 
 def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None = None) -> Json:
-    """Return the data of a trajectory's page without its steps.
-
-    Args:
-        trajectory: Its record.
-        expected: The reward that each task should get, by its id; None if any will do.
-    """
+    """Return the data of a trajectory's page without its steps."""
     receipt = trajectory.receipt
     return {
         **trajectory_row(trajectory, _step_count(trajectory), expected),
@@ -108,7 +95,6 @@ def _answer(steps: Sequence[TrajectoryStep]) -> str | None:
 
 
 def _step_count(trajectory: Trajectory) -> int:
-    """Return the number of its steps, pruned ones too."""
     return trajectory.pruned.steps if trajectory.pruned else len(trajectory.steps)
 
 
@@ -132,7 +118,6 @@ def damaged_detail(
 
 
 def _why(receipt: Receipt | None, reward: float | None) -> str | None:
-    """Return the reason for a missing or partial reward in one line, if the record has one."""
     if receipt is None or (reward is not None and reward >= PASS_REWARD):
         return None
     said = receipt.error or (None if reward is None else receipt.content or _missed(receipt))
@@ -140,7 +125,6 @@ def _why(receipt: Receipt | None, reward: float | None) -> str | None:
 
 
 def _missed(receipt: Receipt) -> str | None:
-    """Return the parts of a grade that took from it, where it has parts."""
     names = [
         score.name
         for score in receipt.subscores

@@ -1,4 +1,4 @@
-"""The pages of `hud-mcp view`: jobs, their trajectories, and what happened in each."""
+"""The pages of `hud-mcp view`: jobs, their trajectories, and their steps."""
 
 import logging
 from collections import OrderedDict
@@ -38,21 +38,18 @@ __all__ = ["viewer_app"]
 logger = logging.getLogger(__name__)
 
 SMALLEST_BYTES = 2000
-"""Replies from here on are sent compressed."""
+"""The smallest reply that is compressed."""
 
 PAGE_STEPS = 100
-"""Steps in one reply, at most."""
+"""The most steps in one reply."""
 
 _KEPT = 8
-"""Trajectories that are kept as they were last sent."""
 
 _LOG_CHARS = 1_000_000
-"""The most characters of a log; `hud-mcp trace` shows the rest."""
 
 _THOUGHT_CHARS = 2000
-"""The most searchable characters of a step's thoughts; a long trajectory has thousands of steps."""
+"""The most searchable characters of a step's thoughts: a long trajectory has thousands of steps."""
 _LINE_CHARS = 200
-"""The most characters of a step's line in the list of all steps."""
 
 
 def viewer_app(
@@ -66,13 +63,8 @@ def viewer_app(
 ) -> ASGIApp:
     """Return the app that shows what a store holds. It writes nothing.
 
-    Args:
-        store: The store to show.
-        host: The address that it is served on.
-        allowed_hosts: More values of the Host header that are answered.
-        token: The token of readers; None lets everybody who reaches it read everything.
-        live_log: Whether live pages show the log.
-        coming: The id of a job that is about to begin: its page waits for it.
+    Without a token, everybody who reaches it reads everything. `live_log` shows the log on live
+    pages.
     """
     hosts = Hosts(host, tuple(allowed_hosts))
     reader = Reader(token)
@@ -113,7 +105,6 @@ class _Viewer:
         return Response(data, media_type="application/json")
 
     async def _runs(self, request: Request) -> Response:
-        """Return runs of a task in other jobs too, newest first."""
         found = await self._store.list_trajectories(
             task_id=request.query_params.get("task", ""), limit=100
         )
@@ -180,7 +171,6 @@ def _keep(cache: "OrderedDict[str, Any]", key: str, value: Any) -> None:
 
 
 def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
-    """Return a trajectory's page: everything but its steps, and each of those in a line."""
     rows = StepRows(trajectory.started_at, raw=True)
     rows.take_turns(trajectory.turns)
     rows.extend(trajectory.steps)
@@ -196,7 +186,6 @@ def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
 
 
 def _line(row: Json) -> list[Any]:
-    """Return the data of one step for the list of steps, the film and the time axis."""
     failed = row["error"] is not None
     # The picture that the stage shows at first: the one that the step acted on.
     shot = (row["before"] if row["actions"] else None) or row["after"]

@@ -1,7 +1,7 @@
 """Absent values in what a client sent: frameworks fill in every property of a schema.
 
 `null` counts as absent if the field is optional and its schema has no null. `""`, `[]` and `{}` do
-if the schema does not admit them, and so does every value of another kind's field.
+if the schema does not admit them. Every value of another kind's field does.
 """
 
 import re
@@ -28,13 +28,7 @@ def is_empty(value: Any) -> bool:
 
 
 def admits(schema: Any, empty: Any, definitions: Schema | None = None) -> bool:
-    """Whether a schema admits one of the empty values.
-
-    Args:
-        schema: A JSON schema; a missing keyword forbids nothing.
-        empty: An empty value, by `is_empty`.
-        definitions: The targets of its references, by name.
-    """
+    """Whether a schema admits one of the empty values; a missing keyword forbids nothing."""
     if not isinstance(schema, Mapping):
         return True
     known = cast("Schema", schema)
@@ -51,12 +45,7 @@ def admits(schema: Any, empty: Any, definitions: Schema | None = None) -> bool:
 
 
 class ObjectReader:
-    """The reader of one kind of objects from clients: texts of values, and absent ones.
-
-    Args:
-        schema: The JSON schema of the object.
-        others: As for `drop_absent`.
-    """
+    """The reader of one kind of objects from clients: texts of values, and absent ones."""
 
     def __init__(self, schema: Schema, *, others: Collection[str] = ()) -> None:
         self._schema = schema
@@ -65,12 +54,7 @@ class ObjectReader:
         self._plain = {name: self._texts.types_kept(name) for name in schema.get("properties", {})}
 
     def read(self, given: Mapping[str, Any], *, others: Collection[str] = ()) -> dict[str, Any]:
-        """Read the fields of an object.
-
-        Args:
-            given: The object.
-            others: More names of other kinds' fields.
-        """
+        """Read the fields of an object; `others` are more names of other kinds' fields."""
         for name, value in given.items():
             if value == "" or type(value) not in self._plain.get(name, ()):
                 break
@@ -84,11 +68,8 @@ def drop_absent(
 ) -> dict[str, Any]:
     """Drop absent values from an object, and from the objects and lists in it.
 
-    Args:
-        given: The object.
-        schema: The JSON schema of the object.
-        others: The names of other kinds' fields, which are dropped with any value. Fields of
-            unknown names stay, for the reader to refuse.
+    Fields of the names in `others`, of other kinds, are dropped with any value. Those of unknown
+    names stay, for the reader to refuse.
     """
     return _dropped(given, schema, others, schema.get("$defs", {}))
 

@@ -1,7 +1,7 @@
 """A server of this program as its child process: its command, its environment, its token, its end.
 
-Whoever starts one gives it no token in its environment, which other processes of this user read in
-`/proc` while it runs. Its own token goes over its standard input.
+It gets no token in its environment, which other processes of this user read in `/proc` while it
+runs. Its own token goes over its standard input.
 """
 
 import os
@@ -54,7 +54,7 @@ def make_secret_file(path: Path, secret: str) -> Path:
 
 @dataclass(frozen=True)
 class OwnServer:
-    """The start of a server of this program as a child process.
+    """The start of `hud-mcp`, or of a module, as a child process.
 
     Attributes:
         arguments: The arguments of `hud-mcp`, or of `module`.
@@ -98,15 +98,7 @@ class OwnServer:
         pass_fds: Sequence[int] = (),
         leads_session: bool = False,
     ) -> "subprocess.Popen[bytes]":
-        """Start the server for a program that waits.
-
-        Args:
-            stdin: As for `subprocess.Popen`.
-            stdout: The same.
-            bufsize: The same.
-            pass_fds: The same.
-            leads_session: Whether signals of this terminal pass it by.
-        """
+        """Start the server for a program that waits; it may lead a session, away from Ctrl-C."""
         return subprocess.Popen(  # noqa: S603  # this program
             self.command,
             stdin=stdin,
@@ -122,14 +114,11 @@ class OwnServer:
     async def running(
         self, *, token: str | None = None, stop_s: float = STOP_S
     ) -> AsyncGenerator[Process]:
-        """Start the server, and end it in order when the block ends.
+        """Start the server, and end it in order when the block ends, or kill it after `stop_s`.
 
-        Its standard input is a pipe, which closes when this process dies, so that the server ends
-        too. It leads a session of its own: Ctrl-C is for this process, which then ends it.
-
-        Args:
-            token: A token to hand over by the first line of its standard input, or None.
-            stop_s: The time that it has to end, before it is killed.
+        Its standard input, whose first line is its token, closes when this process dies, so that
+        the server ends too. It leads a session of its own: Ctrl-C is for this process, which then
+        ends it.
         """
         process = await anyio.open_process(
             self.command,
@@ -146,9 +135,7 @@ class OwnServer:
             yield process
 
     async def read_announced(self, process: Process, prefix: str, *, within_s: float) -> str:
-        """Return the rest of the first line of standard output that has a prefix.
-
-        The process can then write on: `drain` takes the rest of its output.
+        """Return the rest of the first line of output with a prefix; `drain` takes what follows.
 
         Raises:
             EnvironmentFailed: No such line came in time; the text has the end of the log.
@@ -164,11 +151,7 @@ class OwnServer:
         raise self.did_not_start()
 
     def did_not_start(self, reason: object = "") -> EnvironmentFailed:
-        """Return the error of a server that did not start, with the end of its log.
-
-        Args:
-            reason: The reason, if it is known.
-        """
+        """Return the error of a server that did not start, with the end of its log."""
         said = f": {reason}" if reason else ""
         return EnvironmentFailed(f"The server did not start{said}.\n{self.log_end()}")
 

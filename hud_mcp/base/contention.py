@@ -1,9 +1,9 @@
 """Seconds in which this process and its browsers waited for a processor or a lock.
 
-On an overloaded machine an agent's time limit runs out while nothing of its own moves. The
-machine's delays are measured here, added to the limits, and recorded. Linux counts for each thread
-how long it was ready to run and did not (`/proc/PID/schedstat`, see
-Documentation/scheduler/sched-stats.rst). On every system, a late timer shows waits for locks.
+On an overloaded machine an agent's time limit runs out while nothing of its own moves. So these
+delays are added to the limits, and recorded. Linux counts them for each thread
+(`/proc/PID/schedstat`, see Documentation/scheduler/sched-stats.rst). On every system, a late timer
+shows waits for locks.
 """
 
 import asyncio
@@ -35,11 +35,7 @@ _NANO = 1e-9
 
 
 class Pauses:
-    """The time in which something could do nothing, because others let it wait.
-
-    Args:
-        now: The clock, in seconds.
-    """
+    """The time in which something could do nothing, because others let it wait."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -85,10 +81,7 @@ class Contention:
         self._is_resting = False
 
     def patience(self) -> float:
-        """The factor of time that work may take now over an idle machine; `MOST` at most.
-
-        It follows the share of waiting in the last seconds.
-        """
+        """The factor of time for work now, by the share of recent waiting; `MOST` at most."""
         return min(MOST, 1 / (1 - min(self._share, 1 - 1 / MOST)))
 
     def start(self) -> None:
@@ -118,15 +111,7 @@ class Contention:
         self._is_resting = True
 
     def countdown(self, limit_s: float, pauses: Pauses | None = None) -> Callable[[], float]:
-        """Count down from a limit, except while this process waits; `MOST` times at most.
-
-        Args:
-            limit_s: The limit, in seconds.
-            pauses: Pauses that do not count either, however long.
-
-        Returns:
-            A function that returns the seconds left, at least 0.
-        """
+        """Return the seconds left of a limit, without waits and pauses; `MOST` times it at most."""
         began_s, waited_s = time.monotonic(), self.waited_s
         before_s = 0.0 if pauses is None else pauses.seconds
 
@@ -144,12 +129,8 @@ class Contention:
     def bound(self, limit_s: float, pauses: Pauses | None = None) -> Generator[anyio.CancelScope]:
         """Cancel the body after its limit and the waits of this process; `MOST` times at most.
 
-        Args:
-            limit_s: The limit on an idle machine.
-            pauses: Pauses that do not count either, however long.
-
-        Yields:
-            The scope. Its `cancelled_caught` is true afterwards if the limit was reached.
+        Pauses do not count either, however long. The scope's `cancelled_caught` is true if the
+        limit was reached.
         """
         loop = asyncio.get_running_loop()
         scope = anyio.CancelScope()

@@ -111,11 +111,7 @@ def _is_own(address: Address) -> bool:
 
 
 async def look_up(host: str, port: int) -> list[Address]:
-    """Return the addresses of a host.
-
-    Raises:
-        OSError: No name server knows the host.
-    """
+    """Return the addresses of a host; raise OSError if no name server knows it."""
     name = canonical(host)
     spelled = read_address(name)
     if spelled is not None:
@@ -131,11 +127,7 @@ async def look_up(host: str, port: int) -> list[Address]:
 
 
 def read_hosts(given: Sequence[str]) -> tuple[str, ...]:
-    """Read hosts that rows may open.
-
-    Raises:
-        HudMcpError: A text is not a host, or stands for many.
-    """
+    """Read hosts that rows may open; raise HudMcpError for a text that is none, or many."""
     for host in given:
         if not is_host(host):
             raise HudMcpError(
@@ -160,13 +152,7 @@ class _Reach(enum.Enum):
 
 @dataclass(frozen=True)
 class _Grant:
-    """One host, or one pattern of hosts, of a list.
-
-    Attributes:
-        host: `example.com`, `*.example.com`, `*`, or an address without brackets.
-        port: The only port; None for every one.
-        reach: The addresses at which it may be reached.
-    """
+    """One host of a list, or one pattern: `example.com`, `*.example.com`, `*`, or an address."""
 
     host: str
     port: int | None
@@ -196,17 +182,7 @@ class _Grant:
 
 
 class AllowList:
-    """The hosts that may be reached, and their addresses.
-
-    Args:
-        patterns: The checked patterns, in lower case.
-
-    Attributes:
-        patterns: The same, checked and in lower case.
-
-    Raises:
-        InvalidEnvironment: A pattern is invalid; the text names it.
-    """
+    """The hosts that may be reached, and their addresses; InvalidEnvironment for a bad pattern."""
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         if isinstance(patterns, str):
@@ -220,14 +196,11 @@ class AllowList:
     def with_row(
         self, row: Sequence[str], *, is_trusted: bool, local: Sequence[str] = ()
     ) -> "AllowList":
-        """Return the list with the hosts that a task's own row opens.
+        """Return the list with the hosts that a task's own row opens, at public addresses.
 
-        Args:
-            row: Patterns that the row opens. They reach public addresses.
-            is_trusted: Whether a host that the row names in full may lead anywhere, to this
-                machine and to private networks too.
-            local: Hosts that any row may name, wherever they lead; with a port or without. By
-                themselves they open nothing.
+        A host that a trusted row names in full may lead anywhere, to this machine and to private
+        networks too. So may the hosts of `local`, with a port or without, if any row names them. By
+        themselves they open nothing.
 
         Raises:
             EnvironmentFailed: A pattern is invalid, or names a local address that it may not.

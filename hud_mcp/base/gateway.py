@@ -46,11 +46,8 @@ class _NotGranted(Exception):
 class Gateway:
     """An HTTP proxy that connects to the hosts of a list, and to nothing else.
 
-    Args:
-        allow: The hosts that may be reached.
-        most: The most connections at once.
-        on_refused: Called with each refused `host:port`, and whether the list has it and only its
-            address is refused.
+    `on_refused` gets each refused `host:port`, and whether the list has it and only its address is
+    refused.
     """
 
     def __init__(
@@ -112,11 +109,7 @@ class Gateway:
     async def _connect(
         self, request: _Request
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to an address that the list admits, after one look-up.
-
-        Raises:
-            _NotGranted: The list admits none, or none answers.
-        """
+        """Connect to an address that the list admits, after one look-up, or raise `_NotGranted`."""
         if len(self._tasks) > self._most:
             raise _NotGranted(
                 "429 Too Many Requests", f"More than {self._most} connections at once."
@@ -147,11 +140,7 @@ class Gateway:
 async def _connect_first(
     addresses: Sequence[Address], port: int
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that answers.
-
-    Raises:
-        OSError: None of the addresses answers.
-    """
+    """Connect to the first address that answers; raise OSError if none does."""
     failure: Exception | None = None
     for address in addresses:
         try:
@@ -163,11 +152,7 @@ async def _connect_first(
 
 
 async def _read_request(reader: asyncio.StreamReader) -> _Request:
-    """Read the head of a request.
-
-    Raises:
-        _NotGranted: The request is none for a proxy.
-    """
+    """Read the head of a request; raise `_NotGranted` if it is none for a proxy."""
     try:
         async with asyncio.timeout(_HEAD_S):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -189,11 +174,7 @@ async def _read_request(reader: asyncio.StreamReader) -> _Request:
 
 
 def _split_target(target: str, default_port: int) -> tuple[str, int]:
-    """Return the host and the port of a request.
-
-    Raises:
-        ValueError: The request names no host.
-    """
+    """Return the host and the port of a request; raise ValueError if it names none."""
     parts = urlsplit(target)
     if not parts.hostname:
         raise ValueError("no host")

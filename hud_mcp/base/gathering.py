@@ -16,11 +16,8 @@ T = TypeVar("T")
 async def gather(items: Sequence[Awaitable[T]]) -> list[T]:
     """Wait for all items at once, and return their results in order.
 
-    If this call is cancelled, all are cancelled and have ended.
-
-    Raises:
-        BaseException: The first failure itself, without a group, so that authors can catch its
-            type. The other items were cancelled and have ended.
+    The first failure cancels the others, and is raised itself, without a group, so that authors can
+    catch its type. In any case, all have ended.
     """
     given: dict[int, T] = {}
     failures: list[BaseException] = []

@@ -1,7 +1,7 @@
 """Names whose homes load when each name is first used, and modules under their former names.
 
-A start must not wait for a library that it may not need. A module that gives such names is a
-seam; `libraries.py` is the seam of other people's packages that several rooms use.
+A start must not wait for a library that it may not need. A module that gives such names is a seam.
+`libraries.py` is the seam of other people's packages.
 """
 
 import re
@@ -28,17 +28,11 @@ _SPLIT = "# isort: split"
 def lazy_names(module: str) -> Callable[[str], Any]:
     """Make the `__getattr__` of a seam, which loads the home of a name when it is first used.
 
-    The seam's source declares each name once, in its block under `TYPE_CHECKING`, by a line
-    `from home import name as name` or `import home as name`. Checkers read the same lines. For a
-    library without types the line is `name: Any = "home:name"`, or `name: Any = "home"` for a
-    whole module. An import without `as` is for checkers alone.
-
-    Args:
-        module: The seam's `__name__`.
-
-    Returns:
-        A function that raises `AttributeError` for any other name. If a home cannot be loaded, it
-        raises that home's error, and tries again the next time.
+    The seam's source declares each name once, in its block under `TYPE_CHECKING`, by a line `from
+    home import name as name` or `import home as name`. Checkers read the same lines. For a library
+    without types the line is `name: Any = "home:name"`, or `name: Any = "home"` for a whole module.
+    An import without `as` is for checkers alone. A home that cannot be loaded raises its own error,
+    at each use.
     """
 
     @cache
@@ -61,10 +55,6 @@ def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callab
 
     The stub, `__init__.pyi`, has a line `from home import name as name` for each. It is read when
     the first name is used. `__all__` has those above the line `# isort: split`.
-
-    Args:
-        package: The package's `__name__`.
-        file: Its `__file__`.
     """
 
     @cache
@@ -90,15 +80,7 @@ def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callab
 
 
 def declared_names(path: str, *, until: str = "\0") -> Mapping[str, tuple[str, str]]:
-    """Read the names that a seam or a stub declares.
-
-    Args:
-        path: Its file.
-        until: The line that ends the names, if the file has it.
-
-    Returns:
-        By name: its home, and its name there; an empty name stands for the whole module.
-    """
+    """Read a seam's or a stub's names: each home, and the name there, empty for a module."""
     # Without pathlib, which would take longer to load than all the rest of the package. A pattern
     # in place of `ast`: the lines are of one form, which tests compare with what `ast` reads.
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
@@ -122,10 +104,7 @@ def _load(module: str, home: str, attribute: str) -> Any:
 
 
 class _FormerName(ModuleType):
-    """A module of a name that another SDK has, or that this package had; its homes have the rest.
-
-    Programs import it by that name. It has no file.
-    """
+    """A module of a name that another SDK has, or this package had; its homes have the rest."""
 
     def __init__(self, name: str, homes: Sequence[str]) -> None:
         super().__init__(name)

@@ -1,7 +1,4 @@
-"""Other people's packages that are slow to load or optional, each loaded when it is first used.
-
-Where one is not installed, its first use raises `ImportError`.
-"""
+"""Other people's packages that are slow to load or optional, each loaded when it is first used."""
 
 from typing import TYPE_CHECKING, Any
 

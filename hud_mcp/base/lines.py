@@ -25,23 +25,13 @@ _BLANK: Final = re.compile(rb"[\n\r\t ]*")
 
 
 class Overlong(NamedTuple):
-    """The stand-in for a line over the bound.
-
-    Attributes:
-        head: Its first bytes.
-    """
+    """The stand-in for a line over the bound, with its first bytes."""
 
     head: bytes
 
 
 class LineBuffer:
-    """The bytes of a stream that were not taken yet.
-
-    Blank lines are skipped, and so are blanks at the beginning of a line.
-
-    Args:
-        most_bytes: The longest line, without its line feed.
-    """
+    """The bytes of a stream that were not taken yet, in lines without the blanks before them."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -50,7 +40,6 @@ class LineBuffer:
         self._is_dropping = False
 
     def __len__(self) -> int:
-        """The number of bytes."""
         return len(self._held)
 
     @property
@@ -72,11 +61,10 @@ class LineBuffer:
         self._held += data
 
     def take(self) -> bytes | Overlong | None:
-        """Remove and return the next line, without its line feed.
+        """Remove and return the next line, without its line feed; None if no line is complete.
 
-        Returns:
-            The line. For a line over the bound, one `Overlong` as soon as that is known; the rest
-            of the line is dropped as it comes. None if no line is complete.
+        For a line over the bound, it returns one `Overlong` as soon as that is known. The rest of
+        the line is dropped as it comes.
         """
         if self._held and self._held[0] in b"\n\r\t ":
             self._skip_blank()  # not after a line: a new owner of the stream gets every byte
@@ -122,21 +110,16 @@ _SEPARATORS = (
     ("\u2028".encode(), rb"\u2028"),
     ("\u2029".encode(), rb"\u2029"),
 )
-"""Characters at which programs in JavaScript, Python and others end a line, beside the ASCII line
-feed. JSON has them in texts only, where the escape means the same; it escapes control characters
-anyway.
+"""Characters at which programs in JavaScript, Python and others end a line, beside the line feed.
+
+JSON has them in texts only, where the escape means the same; it escapes control characters anyway.
 """
 
 
 def read_json_lines(
     data: bytes, where: object, failure: type[HudMcpError]
 ) -> Iterator[tuple[int, Any]]:
-    """Read each line's value, with the line's number from 1; empty lines are skipped.
-
-    Args:
-        data: The content of the file.
-        where: The file, for the error.
-        failure: The class of the error for a line that is not JSON.
+    """Read each line's value, with its number from 1; empty lines are skipped.
 
     Raises:
         HudMcpError: A line is not JSON. The error has the class `failure`, and names the file and
@@ -178,10 +161,8 @@ def _is_no_text(line: bytes) -> bool:
 def dump_line(frame: Mapping[str, Any]) -> bytes:
     """Write a frame, even with values that orjson refuses: models, odd keys, big integers.
 
-    A lone surrogate, which is not text in any encoding, becomes a question mark.
-
-    Raises:
-        ValueError: A value is not JSON.
+    A lone surrogate, which is not text in any encoding, becomes a question mark. Raises ValueError
+    for a value that is not JSON.
     """
     try:
         return escape_separators(orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE))

@@ -41,15 +41,7 @@ class _Server(Protocol):
 
 
 def read_address(given: str, *, option: str) -> tuple[str, int]:
-    """Read `HOST:PORT`, or `PORT` alone, which means loopback.
-
-    Args:
-        given: The user's text.
-        option: The option of the text, for the error.
-
-    Raises:
-        HudMcpError: The text is neither.
-    """
+    """Read `HOST:PORT`, or `PORT` alone, which means loopback; else raise HudMcpError."""
     host, _, port = given.rpartition(":")
     if not _HOST.fullmatch(host) or not port.isdecimal():
         wrong = f"{host!r} is not a host" if port.isdecimal() else f"{port!r} is not a port"
@@ -60,11 +52,7 @@ def read_address(given: str, *, option: str) -> tuple[str, int]:
 
 
 def take_port(host: str, port: int) -> socket.socket:
-    """Take a port. Nobody can connect to it before a server listens on it.
-
-    Args:
-        host: The address.
-        port: The port; 0 for any free one.
+    """Take a port; 0 is any free one. Nobody can connect before a server listens on it.
 
     Raises:
         HudMcpError: The port is taken, or the address is not this machine's.
@@ -87,15 +75,7 @@ def take_port(host: str, port: int) -> socket.socket:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port and listen on it. A client that connects waits until the server accepts.
-
-    Args:
-        host: The address.
-        port: The port; 0 for any free one.
-
-    Raises:
-        HudMcpError: The port is taken, or the address is not this machine's.
-    """
+    """Listen on a port, as `take_port` takes it; a client waits until the server accepts."""
     listener = take_port(host, port)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted connections inherit it
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_S * 1000)

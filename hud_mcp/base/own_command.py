@@ -16,7 +16,7 @@ __all__ = ["own_command", "shown_command"]
 def own_command() -> list[str]:
     """Return the command of this installation, with an absolute path.
 
-    In a temporary environment of `uvx`, that is `uvx` with the same package: the environment is in
+    In a temporary environment of `uvx`, that is `uvx` with the same package. The environment is in
     a cache, which may be emptied.
     """
     package = distribution("hud-mcp")
@@ -33,11 +33,7 @@ def own_command() -> list[str]:
 
 
 def shown_command(*arguments: str) -> str:
-    """Return the shortest command for people.
-
-    Args:
-        arguments: The arguments of the command.
-    """
+    """Return the shortest command for people."""
     program, *first = own_command()
     found = shutil.which("hud-mcp")
     is_named = not first and found is not None and Path(found).samefile(program)

@@ -1,10 +1,8 @@
 """A command whose whole family of processes ends with it.
 
-`reaped` returns a command that runs another one under a parent of its own. On Linux this parent
-adopts the processes that the command leaves behind, in every session, and kills them once the
-command has ended. On other systems only the command's process group is killed.
-
-This file is run as a program, so it imports nothing of its package.
+On Linux its own parent adopts the processes that it leaves behind, and kills them once it has
+ended. On other systems only the command's process group is killed. This file is run as a program,
+so it imports nothing of its package.
 """
 
 import ctypes
@@ -31,9 +29,6 @@ def reaped(command: Sequence[str]) -> list[str]:
 
     It ends with the same status, or with 128 and the signal's number. At SIGTERM, and at the death
     of the process that started it, it kills the whole family. Never kill it with SIGKILL before.
-
-    Args:
-        command: A program and its arguments. It gets a session of its own.
     """
     if os.name != "posix":
         return list(command)

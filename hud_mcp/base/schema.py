@@ -1,7 +1,8 @@
 """JSON schemas in the form of every host, and values in the forms of clients.
 
-Hosts refuse `$ref`, a list of types, an array without `items`, an object without `properties`, and
-`true` in place of a schema. Several send a list, an object, a number or a flag as its JSON text.
+Hosts refuse `$ref`, a list of types, and `true` in place of a schema. They refuse an array without
+`items` and an object without `properties`. Several send a list, an object, a number or a flag as
+its JSON text.
 """
 
 from collections.abc import Mapping
@@ -42,11 +43,7 @@ _WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None, "none":
 
 
 def plain_schema(schema: Schema) -> dict[str, Any]:
-    """Return the same schema without titles, and without parts that some hosts refuse.
-
-    Args:
-        schema: A JSON schema. Its own definitions replace the references to them.
-    """
+    """Return the same schema without titles, references, and parts that some hosts refuse."""
     schema = dict(schema)
     definitions: Schema = schema.pop("$defs", {})
     return _plain(schema, definitions, 0)
@@ -138,10 +135,7 @@ _PLAIN = ("type", "enum", "minimum", "maximum", "items", "properties", "required
 
 
 def plain_field(schema: Schema) -> dict[str, Any]:
-    """Return a field's schema that all model APIs accept; a refused one becomes a JSON text.
-
-    Its description is left out, because the caller writes one.
-    """
+    """Return a field's schema that all model APIs accept; a refused one becomes a JSON text."""
     choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     one = choices[0] if len(choices) == 1 else schema
     kind = one.get("type")
@@ -166,12 +160,7 @@ def plain_field(schema: Schema) -> dict[str, Any]:
 
 
 def read_texts(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Read the fields of an object as `TextReader` does.
-
-    Args:
-        given: The fields of the object.
-        schema: The JSON schema of the object.
-    """
+    """Read the fields of an object as `TextReader` does."""
     return TextReader(schema).read(given)
 
 
@@ -181,9 +170,6 @@ class TextReader:
     A text stays a text wherever the schema admits one, even if it looks like JSON. The whole number
     5.0 becomes 5, and one object in place of a list becomes a list of one. A value that cannot be
     read as anything in the schema stays unchanged, for its reader to refuse.
-
-    Args:
-        schema: The JSON schema of an object. Its parts are kept for the next reading.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -203,11 +189,7 @@ class TextReader:
 
 
 class _Node:
-    """One place of a schema. Places inside it are made as values come for them.
-
-    Attributes:
-        types_read: The types of values that may be read as another kind, or inside.
-    """
+    """One place of a schema. Places inside it are made as values come for them."""
 
     __slots__ = ("_definitions", "_inside", "_kinds", "_schema", "types_read")
 
@@ -350,14 +332,7 @@ _OBJECTS = frozenset({"dict_type", "model_type", "model_attributes_type", "datac
 
 
 def fault_words(error: ErrorDetails) -> str:
-    """Describe the right value, in JSON's words and not in those of a library or of Python.
-
-    Args:
-        error: An error of pydantic.
-
-    Returns:
-        The continuation of the value's name, such as `should be an array`.
-    """
+    """Say how a value is wrong in JSON's words, after its name, as in `should be an array`."""
     kind, context = error["type"], error.get("ctx", {})
     if kind in _LISTS:
         return f"should be an array{such_as(error['input'])}"

@@ -1,8 +1,7 @@
 """Secrets of this process: files that no sandbox shows, and its own memory.
 
-A sandbox shows some folders of the machine for their programs. One of them can hold the answers of
-tasks: an environment, a taskset, a record, a token. The reader of such a file notes it here, and a
-sandbox that opens covers it.
+A folder that a sandbox shows can hold the answers of tasks: an environment, a taskset, a record, a
+token. The reader of such a file notes it here, and a sandbox that opens covers it.
 """
 
 import ctypes
@@ -36,9 +35,7 @@ def hidden_for_children() -> dict[str, str]:
 
 
 _PR_SET_DUMPABLE = 4
-"""Of prctl(2): root owns the /proc files of a process that is not dumpable, and nobody can trace
-it.
-"""
+"""Of prctl(2): root owns the /proc files of a process that is not dumpable; nobody can trace it."""
 
 
 def keep_to_itself() -> None:

@@ -22,15 +22,11 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def stop_signals(
     on_signal: Callable[[signal.Signals], None], *, patience: int | None = None
 ) -> Generator[None]:
-    """Take SIGINT and SIGTERM while the body runs.
+    """Take SIGINT and SIGTERM while the body runs, in an event loop.
 
-    Enter it in an event loop. On another thread than the main one it takes no signal: the owner of
-    the main thread gets them, and ends the body.
-
-    Args:
-        on_signal: Called on the event loop for each signal.
-        patience: The most signals for `on_signal`. The next one ends the process at once with
-            status 128 plus its number, even if the loop is blocked. None for no end.
+    On another thread it takes no signal: the owner of the main thread gets them, and ends the body.
+    After `patience` signals, the next one ends the process at once, even if the loop is blocked.
+    The status is 128 plus its number.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -85,11 +81,7 @@ class Deadline:
     """The end of a process: in order if that is quick enough, else at once.
 
     The records until then stand: the store writes whole steps. A session whose end is not recorded
-    goes on in the next server, as after a kill.
-
-    Args:
-        kill: Kills the child processes at once; called on another thread.
-        within_s: The longest end.
+    goes on in the next server, as after a kill. `kill` ends the child processes, on another thread.
     """
 
     def __init__(self, kill: Callable[[], None], *, within_s: float = _WITHIN_S) -> None:
@@ -99,11 +91,7 @@ class Deadline:
         self._code = 0
 
     def begin(self, code: int) -> None:
-        """Set the deadline once; a second call changes nothing.
-
-        Args:
-            code: The exit status.
-        """
+        """Set the deadline and the exit status once; a second call changes nothing."""
         if self._began_s is not None:
             return
         self._began_s, self._code = time.monotonic(), code

@@ -1,7 +1,7 @@
 """Spans and counts of this process for counters and tracers, and the lines of its log.
 
-Rooms report long work and events here. Without a listener that costs a look at an empty list. The
-command that serves names the listeners, which lie above.
+Without a listener a report costs a look at an empty list. The command that serves names the
+listeners, which lie above.
 """
 
 import asyncio
@@ -40,11 +40,9 @@ class Listener(Protocol):
     """A counter or a tracer."""
 
     def begin(self, span: "Span", *, current: bool) -> Callable[[], None]:
-        """Note the beginning of a span; return a function to call at its end.
+        """Note a span's beginning; return a function for its end.
 
-        Args:
-            span: The span, with its result at its end.
-            current: Whether spans that begin meanwhile in this context are parts of it.
+        If it is current, spans that begin meanwhile in this context are parts of it.
         """
         ...
 
@@ -57,11 +55,7 @@ class Listener(Protocol):
         ...
 
     def follow(self, origin: Any, /) -> Callable[[], None]:
-        """Make the next spans in this context parts of an origin.
-
-        Returns:
-            A function that ends that, in the same context.
-        """
+        """Make the next spans in this context parts of an origin; return a function for its end."""
         ...
 
 
@@ -83,17 +77,7 @@ def listen(listener: Listener) -> Callable[[], None]:
 class Span:
     """Work that takes time: the body of a `with`, or the time between `start` and `end`.
 
-    Args:
-        name: The name of the work.
-        attributes: Its details, without secrets, texts of agents, and ids of sessions.
-        error: The class of the exception that ended it; None without one.
-        is_void: Whether there was no work after all.
-
-    Attributes:
-        name: The same.
-        attributes: The same.
-        error: The class of what ended it; None where nothing did.
-        is_void: Whether it turned out to be nothing.
+    Its attributes have no secrets, texts of agents, or ids of sessions.
     """
 
     __slots__ = ("_ends", "attributes", "error", "is_void", "name")
@@ -146,10 +130,7 @@ _NOBODY = nullcontext[None]()
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[Span | None]:
-    """Return a context that is a span.
-
-    The `with` gives the span, or None without listeners.
-    """
+    """Return a context that is a span, or gives None without listeners."""
     return Span(name, attributes) if listeners else _NOBODY
 
 
@@ -172,16 +153,7 @@ def _error_of(done: "asyncio.Future[Any]") -> BaseException | None:
 
 
 def following(run: RunT, name: str | None = None, **attributes: Any) -> RunT:
-    """Make later work elsewhere a part of the running task's present work.
-
-    Args:
-        run: The work.
-        name: The name of its own span, if it has one.
-        attributes: The details of that span.
-
-    Returns:
-        The wrapped `run`, or `run` itself without listeners.
-    """
+    """Make later work elsewhere, in a span if it has a name, a part of the running task's work."""
     if not listeners:
         return run
     origins = [(each, each.origin()) for each in listeners]

@@ -28,12 +28,7 @@ _SECRET_CHARS = 8
 
 
 def clip(text: str, most_chars: int) -> str:
-    """Return the first characters of a text; an ellipsis stands for the rest.
-
-    Args:
-        text: The text. A short one is returned unchanged.
-        most_chars: The most characters, without the ellipsis.
-    """
+    """Return the first characters of a text; an ellipsis stands for the rest."""
     return text if len(text) <= most_chars else f"{text[:most_chars]}…"
 
 
@@ -43,24 +38,13 @@ def clip_repr(value: Any, most_chars: int = 60) -> str:
 
 
 def clip_and_count(text: str, most_chars: int, *, before: str = " ") -> str:
-    """Return the first characters of a text, and the number of the others.
-
-    Args:
-        text: The text. A short one is returned unchanged.
-        most_chars: The most characters, without the notice.
-        before: The separator of the text and the notice, such as a line feed.
-    """
+    """Return the first characters of a text, and the number of the others after a separator."""
     more = len(text) - most_chars
     return text if more <= 0 else f"{text[:most_chars]}{before}… {more} more characters"
 
 
 def clip_text(text: str, max_chars: int) -> str:
-    """Return an observation's text cut at a line's end, with the way to see more of it.
-
-    Args:
-        text: The text. A short one is returned unchanged.
-        max_chars: The most characters, with the notice; 200 or more.
-    """
+    """Return an observation's text cut at a line's end to 200 or more characters, with a notice."""
     if len(text) <= max_chars:
         return text
     room = max_chars - 120
@@ -81,13 +65,7 @@ def clip_json(value: Mapping[str, Any] | Iterable[Any] | None) -> str | None:
 
 
 def mask(text: str, secret: str, shown: str) -> str:
-    """Return a text with another one in place of a secret.
-
-    Args:
-        text: The text.
-        secret: The secret. A short one is masked only as a whole word, and an empty one nowhere.
-        shown: The replacement.
-    """
+    """Return a text with another one in place of a secret, a short one only as a whole word."""
     if not secret:
         return text
     if len(secret) >= _SECRET_CHARS:
@@ -110,11 +88,7 @@ def without_mark(data: bytes) -> bytes:
 
 
 def read_text_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a text file, in UTF-8, without a mark; see `without_mark`.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Return the content of a text file, in UTF-8, as `without_mark` does if the mark is true."""
     data = Path(path).read_bytes()
     try:
         return without_mark(data)

@@ -18,11 +18,7 @@ _KEEP_S = 20.0
 
 
 def check_answer(life: Life, answer: str, max_bytes: int | None = None) -> None:
-    """Refuse an answer that is longer than `max_bytes`, by default than arguments may be.
-
-    Raises:
-        LimitReached: The answer is too long; the text names the limit.
-    """
+    """Raise LimitReached for an answer above `max_bytes`, by default those of arguments."""
     most = life.spec.limits.argument_bytes if max_bytes is None else max_bytes
     if (size := len(answer.encode())) > most:
         raise LimitReached(
@@ -34,8 +30,7 @@ async def respond(life: Life, answer: str) -> None:
     """Submit an answer, together with a look at the world if it shows itself.
 
     Raises:
-        StoreFailed: It could not be recorded, and was not submitted.
-        SessionTaken: The same.
+        StoreFailed, SessionTaken: It could not be recorded, and was not submitted.
     """
     look = Look()
     draft = life.begin("response", [{"type": "response", "text": answer}], look)
@@ -44,10 +39,7 @@ async def respond(life: Life, answer: str) -> None:
 
 
 async def look_at_answer(life: Life, draft: Draft, look: Look, *, deliver_image: bool) -> bool:
-    """Look at the world as it is answered, and keep its state. Neither may stop the answer.
-
-    Returns:
-        Whether the world is dead.
+    """Look at the world as it is answered; return whether it is dead. Neither may stop the answer.
 
     Raises:
         EnvironmentFailed: The world died of what this call did before the answer, and undoing the
@@ -83,15 +75,8 @@ async def look_at_answer(life: Life, draft: Draft, look: Look, *, deliver_image:
 async def take_answer(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
     """Take the answer that ends a step: submit it, or keep it for the operator who grades.
 
-    Args:
-        life: The life of the session in which the answer came.
-        answer: What the template receives.
-        draft: The step; the answer is its next action.
-        died: Whether the world is dead.
-
     Raises:
-        StoreFailed: It could not be recorded, and was not submitted.
-        SessionTaken: The same.
+        StoreFailed, SessionTaken: It could not be recorded, and was not submitted.
     """
     # An operator grades by itself, so its agent's answer is only kept.
     if not life.spec.is_operated:

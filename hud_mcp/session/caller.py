@@ -1,9 +1,8 @@
 """Callers, and the tokens that open one session each.
 
-A session token opens one session and nothing else; the holder of a token derives it for an agent.
-It is the digest of the session's id and its HMAC under the parent token. A server that knows the
-parent token verifies every session token of it, in any process and at any time, and stores none. A
-session token makes no other one.
+The holder of a token derives a session's token for an agent. It is the digest of the session's id,
+and its HMAC under the parent token. Each server that knows the parent verifies it, and stores none.
+A session token makes no other one.
 """
 
 import hashlib
@@ -40,28 +39,22 @@ HTTP = "http:"
 """The start of the name of a 2025-11-25 connection over HTTP, before its Mcp-Session-Id."""
 
 CONNECTION = "hud_mcp.opened_connection"
-"""In the scope of an HTTP request: the client's own Mcp-Session-Id, if this process knows the
-connection by another one.
-"""
+"""In the scope of an HTTP request: the client's own Mcp-Session-Id, if it has another one here."""
 
 OPERATOR = "#operator"
 """The principal that runs agents and grades them; no token can name it."""
 
 CREDENTIAL = "hud-mcp/operator"
-"""The key of the operator's token: in the `_meta` of a tool call, and among the parameters of a
-request on the channel.
-"""
+"""The key of the operator's token: in the `_meta` of a tool call, or a parameter on the channel."""
 
 ONLY = "hud-mcp/only"
-"""In the `_meta` of a request: the id of the only session that it may be about. A program that
-speaks for an agent on a connection of its own gives up its other rights by it, and needs no
-credential.
+"""In the `_meta` of a request: the id of the only session that it may be about.
+
+A program that speaks for an agent gives up its other rights by it, and needs no credential.
 """
 
 LOOK = "hud-mcp/look"
-"""In the `_meta` of a step: `text` or `image`, the only one of both that the reply is to have.
-Without a screen the reply has text in any case.
-"""
+"""In the `_meta` of a step: `text` or `image`, the only one in the reply; text without a screen."""
 
 CHOSEN_SESSION = "hud-mcp/session"
 """In the `_meta` of a start_task: the session id that a program has chosen."""
@@ -70,14 +63,11 @@ NAMED_JOB = "hud-mcp/job"
 """In the `_meta` of a start_task: the name of the caller's own job that the session joins."""
 
 CALLED = "hud-mcp/called"
-"""In the `_meta` of a task_status to the program that runs an agent: the agent has called a tool.
-"""
+"""In the `_meta` of a task_status to the runner of an agent: the agent has called a tool."""
 
 REASON = "hud-mcp/reason"
 CAUSE = "hud-mcp/cause"
-"""In the `_meta` of an operator's cancel_task, or among the parameters of `tasks.cancel`: the
-reason and the cause of the end.
-"""
+"""In an operator's cancel_task or `tasks.cancel`: the reason and the cause of the end."""
 
 STOPPING = "hud-mcp/stopping"
 """In the `_meta` of an error: the server is being stopped, and another one takes the call."""
@@ -97,26 +87,13 @@ def digest_token(token: str) -> str:
 
 
 def session_token(token: str, session: str) -> str:
-    """Make the token of one session.
-
-    Args:
-        token: The bearer token, or the channel's token, of the caller who started the session.
-        session: The session's id.
-    """
+    """Make the token of one session from the caller's bearer or channel token."""
     named = hashlib.sha256(session.encode()).hexdigest()
     return f"{_PREFIX}-{named}-{_mac(token, named)}"
 
 
 def read_session_token(given: object, tokens: Iterable[str]) -> tuple[str, str] | None:
-    """Return a token's parent and its session; None if none of `tokens` made it.
-
-    Args:
-        given: What a caller sent.
-        tokens: The possible parent tokens.
-
-    Returns:
-        The parent token, and the digest of the session's id.
-    """
+    """Return a token's parent and the digest of its session's id; None if no parent made it."""
     found = _FORM.fullmatch(given) if isinstance(given, str) else None
     if found is None:
         return None

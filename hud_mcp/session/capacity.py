@@ -92,11 +92,7 @@ class Lifecycle:
 
 
 class Program:
-    """The task whose cancellation tells sessions that their whole event loop ends.
-
-    Args:
-        roster: The sessions of this process.
-    """
+    """The task whose cancellation tells sessions that their whole event loop ends."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
@@ -125,14 +121,7 @@ class Program:
 
 
 class Leaving:
-    """The end of a process, in order: endpoints, sessions, shared services, the store.
-
-    Args:
-        roster: The sessions of this process.
-        shared: The services that worlds share.
-        lifecycle: The hooks of the environments.
-        store: The record of everything.
-    """
+    """The end of a process, in order: endpoints, sessions, shared services, the store."""
 
     def __init__(self, roster: Roster, shared: Shared, lifecycle: Lifecycle, store: Store) -> None:
         self._roster = roster
@@ -141,11 +130,7 @@ class Leaving:
         self._store = store
 
     async def close(self, endpoints: Iterable[OpenEndpoints]) -> None:
-        """Close everything, within a bound.
-
-        Args:
-            endpoints: Closed first.
-        """
+        """Close everything, within a bound."""
         deadline = anyio.current_time() + _CLOSE_S
         # Shielded: a cancelled server still records how its sessions end.
         with anyio.move_on_after(_FINISH_S, shield=True):
@@ -169,7 +154,7 @@ class Leaving:
             await self._store.close(within_s=max(_STORE_S, deadline - anyio.current_time()))
 
     async def move(self, session: Session) -> bool:
-        """Leave a session to another server if it can go on there. Return whether it does.
+        """Leave an idle session to another server if it can go on there; return whether it does.
 
         The caller ensures that no call of the session is under way, and that none begins.
         """
@@ -220,7 +205,6 @@ async def _cut_off(session: Session, end: SessionEnd) -> None:
 
 
 def _end_of(session: Session) -> SessionEnd:
-    """Return the end of a session whose server stops."""
     if session.state.provisional:
         told = "The server was stopped before anybody acted on it."
         return SessionEnd(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
@@ -245,33 +229,14 @@ async def _flush_end(session: Session) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The key under which the starts of a task are counted.
-
-    Attributes:
-        key: The same for all starts that count together.
-        tries: The most starts; None for any number.
-    """
+    """The key under which a task's starts count together, and their most; None for any number."""
 
     key: str
     tries: int | None
 
 
 class Capacity:
-    """Room for sessions, within the limits.
-
-    Args:
-        roster: The sessions of this process.
-        store: The count of a task's starts.
-        lifecycle: The hooks of environments, which run before their first session.
-        limits: The most sessions.
-        tasks: The listed tasks; a start of one counts as that task, under whatever name it is
-            called.
-        tries: The most starts of one task by one principal; None for any number.
-        is_closed: Whether no more sessions may start.
-
-    Attributes:
-        is_closed: Whether it makes room for none any more.
-    """
+    """Room for sessions, within the limits; at most `tries` starts of one task by one principal."""
 
     def __init__(
         self,
@@ -312,7 +277,7 @@ class Capacity:
         return hashlib.sha256(orjson.dumps([principal, job_id, asked])).hexdigest()
 
     async def count(self, task: Task, caller: Caller, job_id: str | None) -> Count:
-        """Return the count that a start belongs to. The start is counted when it is recorded.
+        """Return the count of a start, before it is recorded.
 
         Raises:
             LimitReached: The task has had its last start.
@@ -338,11 +303,7 @@ class Capacity:
             await untouched.finish(SessionEnd(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR))
 
     def _next_to_go(self, caller: Caller) -> Session | None:
-        """Return the session that must leave first; None if there is room.
-
-        Raises:
-            LimitReached: There is no room, and no session may leave.
-        """
+        """Return the session that must leave first, or None; LimitReached if none may."""
         if self.is_closed:
             raise LimitReached("The server is shutting down; nothing was started.")
         limits = self._limits

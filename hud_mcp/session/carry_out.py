@@ -47,24 +47,15 @@ class _NewLife(Protocol):
     prompt: Prompt | None
     failure: HudMcpError | None
 
-    def stage(self) -> None:
-        """Make what the world is opened with."""
-        ...
+    def stage(self) -> None: ...
 
-    def touch(self) -> None:
-        """Note that a caller attends to the session."""
-        ...
+    def touch(self) -> None: ...
 
-    def post(self, event: Event) -> State:
-        """Report an event to the session."""
-        ...
+    def post(self, event: Event) -> State: ...
 
 
 async def resume_life(session: _NewLife, stored: StoredSession) -> None:
-    """Run the template to its prompt, and repeat or restore what the record has.
-
-    The session hears of success and of failure by an event.
-    """
+    """Bring a new life to the record; an event tells the session of success or failure."""
     number = session.state.life
     began_s = time.monotonic()
     try:
@@ -263,11 +254,10 @@ async def _record_end(task: HeldTask, effect: ev.Record) -> None:
 
 
 async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
-    """Write a session's receipt. A receipt that cannot be written now is written later.
+    """Write a session's receipt, now or later; return the one that stands.
 
-    Returns:
-        The receipt that stands or is still to be written. None if the session's beginning cannot be
-        recorded: no caller knows of the session then, so nothing has to end.
+    None if the session's beginning cannot be recorded: no caller knows of it then, so nothing has
+    to end.
     """
     spec, journal, answer = task.spec, task.journal, task.state.answer
     try:

@@ -15,26 +15,16 @@ __all__ = ["Catalogue"]
 class Catalogue:
     """The environments of a process and the tasks that it lists, all checked.
 
-    Args:
-        environments: By name.
-        tasksets: The sets whose tasks are listed.
-        tasks: All listed tasks, in one set.
-        former: Versions that `become` has replaced, by name and digest. Their sessions go on.
-
-    Attributes:
-        environments: By name.
-        tasks: All that are listed, in one set.
-        former: Versions that `become` has replaced, by name and digest: sessions go on in them.
-
     Raises:
-        InvalidTask: A listed task names an environment, a template or an argument that is
-            not there, or two tasks have one id.
+        InvalidTask: A listed task names an environment, a template or an argument that is not
+            there, or two tasks have one id.
     """
 
     def __init__(
         self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
     ) -> None:
         self.environments = {e.name: e for e in environments}
+        # By name and digest: the sessions of replaced versions go on in them.
         self.former: dict[tuple[str, str], Environment] = {}
         self.tasks = self._join(tasksets)
 
@@ -63,11 +53,7 @@ class Catalogue:
         return self.environments[name]
 
     def environment_of(self, task: Task) -> Environment:
-        """Return the environment of a task.
-
-        Raises:
-            InvalidTask: The environment is not there; the text lists those that are.
-        """
+        """Return the environment of a task; raise InvalidTask, which lists those that are there."""
         remote = None if task.env in self.environments else why_remote(task.gym)
         if remote is not None:
             raise InvalidTask(f"gym: {remote}")
@@ -86,7 +72,7 @@ class Catalogue:
         ]
 
     def resolve_template(self, template: str, environment: str | None) -> Environment:
-        """Return the environment that has a template. The name may be left out if only one has it.
+        """Return the environment that has a template; without a name, the only one that has it.
 
         Raises:
             InvalidTask: No environment has the template, or several have.
@@ -134,12 +120,7 @@ class Catalogue:
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
     def check(self, task: Task) -> Task:
-        """Return a task as its environment reads it, if an agent can be started on it and graded.
-
-        Raises:
-            InvalidTask: The task is wrong; the text says how. Nothing ran.
-            InvalidContext: Its context is not one of its environment's.
-        """
+        """Return the checked tasks of all sets in one; an InvalidTask names place and fault."""
         bound = self.environment_of(task).bind(task)
         refuses = any(call.function == "not_runnable" for call in bound.setup)
         if bound.prompt is not None and not bound.evaluate and not refuses:

@@ -12,10 +12,7 @@ Listener = Callable[[], None]
 
 
 class Changes:
-    """The listeners of one process, by the digest of a session's id.
-
-    A listener to a session goes on listening after the session was released and resumed.
-    """
+    """The listeners of one process by session, which go on listening if it is resumed."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[object, Listener]] = {}
@@ -23,11 +20,7 @@ class Changes:
         self._at_replacement: list[Listener] = []
 
     def watch(self, secret_digest: str, listener: Listener) -> Callable[[], None]:
-        """Call a listener whenever a step or the end of a session is recorded.
-
-        Returns:
-            A function that ends the listening; calling it twice is not an error.
-        """
+        """Call a listener whenever a step or an end is recorded; return the end of that."""
         key = object()
         self._listeners.setdefault(secret_digest, {})[key] = listener
 
@@ -44,19 +37,11 @@ class Changes:
         self._at_end.append(listener)
 
     def at_replacement(self, listener: Listener) -> None:
-        """Call a listener each time that other versions of environments are served.
-
-        Args:
-            listener: May refuse the new versions by raising a `HudMcpError`.
-        """
+        """Call a listener as environments are replaced; its `HudMcpError` refuses the new ones."""
         self._at_replacement.append(listener)
 
     def tell_replaced(self) -> None:
-        """Report that other versions of environments are served.
-
-        Raises:
-            HudMcpError: A listener refuses them.
-        """
+        """Report that other versions are served; raise a listener's refusal."""
         for listener in list(self._at_replacement):
             listener()
 

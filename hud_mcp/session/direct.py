@@ -1,7 +1,6 @@
-"""Uses of a session's world beside its calls, such as ssh.
+"""Uses of a session's world beside its calls, such as ssh, which no replay can repeat.
 
-A replay cannot do it again, so it is durable that the record is behind the world before
-anything is done, and a snapshot that is taken once nothing goes on makes that good. A server
+Before each, the record says durably that it is behind; a snapshot at rest makes that good. A server
 that finds a record still behind does not grade: the agent's work would be missing.
 """
 
@@ -53,13 +52,7 @@ class DirectlyUsed(Protocol):
 
 
 class Access:
-    """One use of a world, such as a command over ssh.
-
-    Args:
-        session: The session of the world.
-        protocol: The protocol of the use.
-        what: The action, for the record.
-    """
+    """One use of a world, such as a command over ssh."""
 
     def __init__(self, session: DirectlyUsed, protocol: str, what: Mapping[str, Any]) -> None:
         self.protocol = protocol
@@ -68,11 +61,7 @@ class Access:
 
     @property
     def world(self) -> World:
-        """The world.
-
-        Raises:
-            SessionEnded, AlreadyAnswered: The world may not be used any more.
-        """
+        """The world; SessionEnded or AlreadyAnswered if it may not be used any more."""
         return self._session.direct_world()
 
     def tell(self, text: str, **info: Any) -> None:
@@ -90,19 +79,7 @@ class Access:
 
 
 class DirectAccess:
-    """Direct access to one life of a session's world: what goes on, and what the record lacks.
-
-    Args:
-        journal: The record of the session.
-        world: The world.
-        post: Receives an event if nothing was done for a while.
-        life: The number of the life.
-        log: Takes a line for the session's log.
-        limit_s: The longest snapshot.
-
-    Attributes:
-        limit_s: The same.
-    """
+    """Direct access to one life of a session's world: what goes on, and what the record lacks."""
 
     __slots__ = (
         "_begun", "_closed", "_counts", "_journal", "_last", "_life", "_log", "_open", "_post",
@@ -252,12 +229,6 @@ async def access(
     """Use a session's world while the body runs; its end is durable when this returns.
 
     If the body is cancelled, what it had done is recorded.
-
-    Args:
-        direct: The direct access to this life of the world.
-        session: The session.
-        protocol: The protocol of the use.
-        what: The action, for the record.
 
     Raises:
         SessionEnded, AlreadyAnswered: The world may not be used. Nothing was done.

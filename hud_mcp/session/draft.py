@@ -35,30 +35,7 @@ _PLAIN = Look()
 
 
 class Draft:
-    """A step while it is made.
-
-    Args:
-        kind: The call's name in the record.
-        actions: The actions that the agent sent.
-        scale: The world's pixels for each pixel of the picture that the agent saw.
-        look: The observation to make afterwards.
-        was_dead: Whether the world had died before the call began.
-        performed: The number of actions that were done.
-        observation: The observation afterwards.
-        snapshot: The state of the world afterwards, if the world gave one.
-        error: The reason why the call was not completed; None if it was.
-        info: Further facts for the record.
-
-    Attributes:
-        performed: How many of the actions were done.
-        observation: What was seen then.
-        delivered_image: Whether the agent is shown the picture.
-        snapshot: The state of the world then, where one could be had.
-        error: Why the call did not come to its end; None where it did.
-        interrupted: Whether something else than the call's own failure ended it.
-        answers: Whether its last action is the answer, and is submitted.
-        info: What else the record says of it.
-    """
+    """A step while it is made; `scale` is the world's pixels for one of the agent's picture."""
 
     __slots__ = (
         "actions",
@@ -109,8 +86,8 @@ class Draft:
         self.terminated = False
         self.truncated = False
         self.delivered_image = False
-        self.interrupted = False
-        self.answers = False
+        self.interrupted = False  # by something else than the call's own failure
+        self.answers = False  # its last action is the answer, and is submitted
         self.snapshot: bytes | None = None
 
     def fail(self, error: str, *, interrupted: bool) -> None:
@@ -148,12 +125,7 @@ class Draft:
                 self.info[name] = value
 
     def step(self, index: int, of_snapshot: Mapping[str, Any] | None = None) -> TrajectoryStep:
-        """Return the step for the record.
-
-        Args:
-            index: Its index.
-            of_snapshot: The note on the snapshot after it, if any.
-        """
+        """Return the step for the record, with the note on the snapshot after it."""
         seen, look = self.observation, self.look
         info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
         if of_snapshot:
@@ -184,16 +156,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """The result of a call on the world.
+    """The result of a call: the agent's view, also of a repeated call read from the record.
 
-    Attributes:
-        result: The observation for the agent, and the world's word on ends.
-        performed: The number of actions that were performed.
-        error: The reason why the next action was not performed, or None.
-        notes: Texts of single actions.
-        answered: Whether a response action submitted the answer.
-        is_repeat: Whether the call was done before, and this is read from the record.
-        reward: The world's reward for the step, if the agent may see it; else None.
+    `error` tells why the next action was not performed. `reward` is None if the agent may not see
+    it.
     """
 
     result: TaskResult
@@ -208,14 +174,7 @@ class Stepped:
 def as_shown(
     draft: Draft, *, deliver_image: bool, rewards_shown: bool, answered: bool = False
 ) -> Stepped:
-    """Return a step for the agent.
-
-    Args:
-        draft: The step.
-        deliver_image: Whether the agent sees the picture.
-        rewards_shown: Whether the agent sees the reward.
-        answered: Whether a response action submitted the answer.
-    """
+    """Return a step for the agent."""
     seen = draft.observation or Observation()
     if seen.image is not None and not deliver_image:
         seen = Observation(text=seen.text, values=seen.values)

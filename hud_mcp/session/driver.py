@@ -1,11 +1,8 @@
 """The one task that owns a session's generator, from its world's opening to its last statement.
 
-A template is suspended across requests. Timeouts and task groups that it holds across its yields
-belong to the task that resumes it. So that is always this task, and no scope of ours lies around
-the generator: a bound on setup or grading cancels the task from outside. The session's rules are
-elsewhere. This task reports what the template has done, and receives orders to resume it.
-
-The module uses asyncio directly. Only its tasks can be cancelled once and then clean up, and can
+Timeouts and task groups that a template holds across its yields belong to the task that resumes it.
+So that is always this one, and no scope of ours lies around the generator. A bound on setup or
+grading cancels the task from outside. asyncio's tasks alone can be cancelled once, clean up, and
 start in a context of their own.
 """
 
@@ -59,25 +56,7 @@ _Orders: TypeAlias = asyncio.Queue[_Order]
 
 
 class Driver:
-    """The one run of a template.
-
-    Args:
-        template: The template to run.
-        task: The task, for its arguments.
-        world: The world, which is opened first, in the same task.
-        post: Receives the events of the template.
-        life: The life of the world.
-        setup_s: The longest that opening and the way to the prompt may take.
-        grade_s: The longest that grading may take.
-        name: The session's short name.
-        log: Takes a line for the session's log.
-        contention: The machine's delays, which are added to both bounds.
-        program: A task that only the end of the event loop cancels; None without one.
-        prompt: The template's question; None if it ended before it asked.
-
-    Attributes:
-        prompt: What the template asks; None where it ended before it did.
-    """
+    """The one run of a template, in the task that opens its world; it reports events to `post`."""
 
     __slots__ = (
         "_aborted", "_closing", "_contention", "_context", "_decided", "_grade_s",
@@ -197,10 +176,7 @@ class Driver:
         self._finish(end)
 
     def abort(self, end: SessionEnd) -> None:
-        """End the template now. Its cleanup is cancelled too if it takes too long.
-
-        A template that has not begun opens nothing.
-        """
+        """End the template now. Its cleanup is cancelled too if it takes too long."""
         if self._aborted is None:
             self._aborted = end
         # A task that is cancelled before it runs would not even say that it has finished.
@@ -312,7 +288,7 @@ class Driver:
         return await self._run_out(play) or self._decided
 
     def _is_cut_short(self, exc: BaseException) -> bool:
-        """Whether the run was aborted. What the template raises then is not its failure."""
+        """Whether the run was aborted; an exception of the template is then not its failure."""
         if self._aborted is not None:
             self._log(f"while it was cut off: {describe_failure(exc, self._where)}")
         return self._aborted is not None
@@ -346,11 +322,7 @@ class Driver:
     async def _dismiss(
         self, end: SessionEnd, play: Play, _overdue: asyncio.CancelledError | None
     ) -> None:
-        """Tell a waiting template that the session is over, and let it clean up.
-
-        An ordinary exception is thrown: closing the generator would raise GeneratorExit,
-        which leaves a task group as a BaseExceptionGroup.
-        """
+        """Tell a waiting template that the session is over, and let it clean up."""
         try:
             with self._bound(PATIENCE_S, "cleaning up"):
                 await play.athrow(SessionOver(PARKED if end.parked else end.outcome))

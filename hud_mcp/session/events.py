@@ -1,8 +1,6 @@
-"""The phases of a session, the events that happen to it, and the effects that follow.
+"""The phases of a session, the events that state its facts, and the effects that follow.
 
-An event states a fact. Facts that only I/O knows come inside it, and `life` names the life of the
-world that it comes from. An effect is one order to one part of the session. `decide` leads from one
-to the other.
+The `life` of an event is the number of the world's life that it comes from.
 """
 
 from collections.abc import Callable, Mapping
@@ -103,14 +101,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A step that submits the answer is durable.
-
-    Attributes:
-        answer: The submitted answer.
-        at: The time of the submission.
-        died: The cause of the world's death by then; None if it lives.
-        can_resume: Whether the world can be resumed from its record.
-    """
+    """A step that submits the answer is durable; `died` is the cause of its world's death."""
 
     life: int
     answer: str
@@ -130,10 +121,7 @@ class EndedItself:
 class EndWanted:
     """A caller, a limit, or a stopping server wants the session's end.
 
-    Attributes:
-        end: The wanted end.
-        abort: Whether to end at once, even while the session is graded.
-        answer: The answer that counts, if the operator ends the session.
+    The end waits for the grade unless `abort` is set. `answer` is the operator's that counts.
     """
 
     end: SessionEnd
@@ -148,12 +136,7 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """The world died in a call.
-
-    Attributes:
-        reason: The cause of the death.
-        end: The session's end that follows; None if the world comes back.
-    """
+    """The world died in a call; without an `end` it comes back."""
 
     life: int
     reason: str
@@ -169,11 +152,7 @@ class Rested:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The template runs no more.
-
-    Attributes:
-        end: The session's end that follows; None if the template was told to end.
-    """
+    """The template runs no more; `end` is None if it was told to end."""
 
     life: int
     end: SessionEnd | None
@@ -181,14 +160,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The world of a failed grader was looked at.
+    """The world of a failed grader was looked at; `died` is the cause of its death.
 
-    Attributes:
-        died: The cause of its death; None if it lives.
-        died_before: Whether it had died under a grader in another server process.
-        failed_before: Whether its grading had failed in another server process.
-        has_changed: Whether any action was done in it.
-        can_resume: Whether it can be resumed from its record.
+    The facts of `before` are of other server processes. `has_changed` is True after any action.
     """
 
     life: int
@@ -201,12 +175,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The end is written, or will be written later.
-
-    Attributes:
-        receipt: The receipt; None if the session has no record, or is left to it.
-        taken: Whether another server process had the session by then.
-    """
+    """The end is written, or will be; without a receipt there is no record, or it is left to it."""
 
     receipt: Receipt | None
     taken: bool = False
@@ -221,11 +190,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class NotBack:
-    """The session could not be resumed.
-
-    Attributes:
-        end: The end that follows.
-    """
+    """The session could not be resumed."""
 
     life: int
     end: SessionEnd
@@ -233,12 +198,7 @@ class NotBack:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The world is at its last recorded step.
-
-    Attributes:
-        answer: The recorded answer, to be graded again; None without one.
-        at: The time of its submission.
-    """
+    """The world is at its last recorded step; a recorded `answer` is graded again."""
 
     life: int
     answer: str | None = None
@@ -321,22 +281,14 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class Examine:
-    """Look whether the world of a failed grader lives.
-
-    Attributes:
-        reason: The grader's error.
-    """
+    """Look whether the world of a failed grader lives; `reason` is the grader's error."""
 
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Record a fact that decides how the session goes on.
-
-    Attributes:
-        fact: A field of `SessionFacts`.
-    """
+    """Record a fact of `SessionFacts`, which decides how the session goes on."""
 
     fact: str
 
@@ -350,12 +302,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Write the end.
-
-    Attributes:
-        end: The end.
-        was_stopped: Whether the session waits in its record because its server was stopped.
-    """
+    """Write the end; after `was_stopped` the session waits in its record for another server."""
 
     end: SessionEnd
     was_stopped: bool = False
@@ -368,11 +315,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class RefuseWaiting:
-    """Refuse the waiting calls.
-
-    Attributes:
-        died: The cause of the death of a world that comes back; None if the session is over.
-    """
+    """Refuse the waiting calls; `died` is the cause of the death of a world that comes back."""
 
     died: str | None = None
 
@@ -384,11 +327,7 @@ class CloseWorld:
 
 @dataclass(frozen=True, slots=True)
 class WriteLog:
-    """Write the log lines since the last step, which closes this life.
-
-    Attributes:
-        release: Whether another server process may have the session afterwards.
-    """
+    """Write the log lines that close this life; `release` lets another server have the session."""
 
     release: bool = False
 

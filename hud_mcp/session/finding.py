@@ -1,9 +1,8 @@
 """The search for a caller's session: here, or in the record, from which it is resumed first.
 
-Ids are secrets, and the store has only their digests. So a list of a caller's own sessions has the
-ids of records. A record's id opens a session for the caller that started it alone: the same token,
-or the same connection over stdio. Without a token, HTTP cannot tell callers apart, so nothing is
-listed or found by these ids.
+Ids are secrets, and the store has only their digests, so lists have the ids of records. These open
+a session for the caller that started it alone: the same token, or the same connection over stdio.
+Without a token, HTTP cannot tell callers apart, so nothing is listed or found by them.
 """
 
 from dataclasses import replace
@@ -47,13 +46,7 @@ class SharedConnections(Protocol):
 
 
 class Finding:
-    """The search for a session that its caller may have.
-
-    Args:
-        roster: The sessions of this process.
-        store: All other sessions.
-        resumption: Resumes a session, and cares for those that earlier servers left.
-    """
+    """The search for a session that its caller may have."""
 
     def __init__(self, roster: Roster, store: Store, resumption: Resumption) -> None:
         self._roster = roster
@@ -67,7 +60,7 @@ class Finding:
         self._connections = connections
 
     async def add_to_connection(self, session: Session, caller: Caller) -> None:
-        """Record the connection on which a session was started, if other processes serve it too.
+        """Record the connection of a session's start, if other processes serve it too.
 
         Raises:
             StoreFailed: The connection is not recorded.
@@ -215,7 +208,6 @@ class Finding:
             raise SessionResuming(RESUMING) from None
 
     async def _look_up(self, key: str, caller: Caller) -> Session | Receipt:
-        """Look a session up in the store, and resume it if it has not ended."""
         stored = await self._store.find_session(key, principal=caller.principal)
         if stored is None:
             raise _not_found(caller)

@@ -1,8 +1,4 @@
-"""A held task: its spec, state, life and journal, and the one way to change it.
-
-Every part posts its events here. `decide` gives the next state and the effects, which are carried
-out in their order.
-"""
+"""A held task: its spec, state, life and journal, and `post`, the one way to change it."""
 
 import asyncio
 import logging
@@ -54,39 +50,7 @@ class HeldTask:
     """One session in this process, without the calls on it.
 
     Effects that need not wait are carried out in the turn of the event. From the first that has to
-    wait, a task of the session does the rest in order, and is gone then: there is never more than
-    one. An order to the template overtakes the waiting effects.
-
-    Args:
-        spec: The parts of the session.
-        effects: Does the immediate part of an effect, and returns the rest.
-        store: The store of its record.
-        shared: The process's shared services.
-        stored: The record, if another server process began the session.
-        provisional: Whether the session expires early until a caller acts on it.
-        program: A task that only the end of the event loop cancels; None without one.
-        changes: The listeners to its record.
-        on_over: Called once the session is over here.
-        state: The present state.
-        journal: The writer of its record.
-        strain: The effects of the machine's load on it.
-        prompt: The template's question; None before.
-        expiry: The timer of the next look at its expiry.
-        failure: The reason why it could not be resumed, if its record could not be written.
-        touched_s: The time of the last use, by `time.monotonic`.
-        waited_at_touch_s: The machine's delays of the process until then.
-
-    Attributes:
-        spec: The same.
-        state: What the session is now.
-        life: The parts that use its world.
-        journal: What it writes.
-        strain: What the machine's load did to it.
-        prompt: What its template asks; None until it does.
-        expiry: When to look next whether it expires.
-        failure: Why it could not be resumed, where its record could not be written.
-        touched_s: When somebody acted on it last, by the clock of `time.monotonic`.
-        waited_at_touch_s: How long this machine had let the process wait until then.
+    wait, one task of the session does the rest in order. An order to the template overtakes them.
     """
 
     __slots__ = (
@@ -133,12 +97,13 @@ class HeldTask:
         phase = ev.Phase.STARTING if stored is None else ev.Phase.RESUMING
         self.state = State(phase, provisional=provisional, is_back=stored is None)
         self.prompt: Prompt | None = None
+        # The reason why it is not resumed, if its record could not be written.
         self.failure: HudMcpError | None = None
         self._functions = effects
         self.store = store
         self.shared = shared
         self.stored = stored
-        self._program = program
+        self._program = program  # its cancellation means that the event loop ends
         self.changes = changes
         self.on_over = on_over
         self.opening: Opening | None = None
@@ -335,11 +300,7 @@ class HeldTask:
         return EnvironmentFailed(self.state.told or reason)
 
     def refuse_if_over(self) -> None:
-        """Refuse a call that would not meet the world.
-
-        Raises:
-            SessionEnded, SessionResuming, AlreadyAnswered: The obstacle that the call meets.
-        """
+        """Raise SessionEnded, SessionResuming or AlreadyAnswered if no call meets the world."""
         match self.state.meets:
             case ev.Meets.END:
                 raise SessionEnded(over_text(self.state))
@@ -353,20 +314,11 @@ class HeldTask:
     # Its world and its record.
 
     def stage(self) -> None:
-        """Make the opening of the world.
-
-        Raises:
-            InvalidContext: The context is not one of the environment's.
-        """
+        """Make the world's opening; InvalidContext if its environment has no such context."""
         self.opening = self.spec.opening(self.shared, self.journal.log, self.stored)
 
     async def flush_end(self) -> None:
-        """Write an end that the record lacks.
-
-        Raises:
-            StoreFailed: The end still cannot be written.
-            SessionTaken: Another server runs the session; its end is decided there.
-        """
+        """Write an end that the record lacks; raises as `Journal.flush_end` does."""
         stands = await self.journal.flush_end()
         if stands is not None:
             self.post(ev.Recorded(stands))

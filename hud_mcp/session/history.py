@@ -1,8 +1,7 @@
 """A session's history by its record: steps that stand, deaths of its world, measurements.
 
-If the world dies in a call, the call's step is undone: no replay repeats it. The record says so,
-and every server that resumes the session counts it. One death may have any cause. The same death
-after the world was resumed is the agent's doing.
+A call in which the world dies is undone: no replay repeats it, and every server counts it. One
+death may have any cause. The same death after the world was resumed is the agent's doing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,17 +49,10 @@ def trail(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
 
 
 def whose_doing(deaths: Sequence[TrajectoryStep], *, has_acted: bool) -> Cause | None:
-    """Return the cause of the newest death since the last step that stands.
+    """Return the cause of the newest death in `trail`; None if nobody is to blame.
 
-    Nobody is to blame for a death before its call began, such as a browser that was killed between
-    two calls. Nobody is to blame for a world that dies of a look either.
-
-    Args:
-        deaths: The result of `trail`.
-        has_acted: Whether any action was done in the world before.
-
-    Returns:
-        None if nobody is to blame, so that the world may come back.
+    Nobody is to blame for a death before its call began, as of a browser that was killed. Nobody is
+    to blame for a world that dies of a look either.
     """
     during = [step for step in deaths if step.info.get(UNDONE) == "during"]
     if not during or deaths[-1] is not during[-1]:
@@ -91,22 +83,6 @@ class Measuring:
 
     An operator may measure at any time. The last measurement by the task's own `evaluate` is the
     grade when the operator closes the session.
-
-    Args:
-        keeps_history: Whether a function may read the agent's actions.
-        final_response: The agent's last answer, if an operator grades.
-        grade: The last measurement by the task's own `evaluate`; None without one, or without a
-            number in it.
-        failure: The reason why the last `evaluate` gave none; None if it gave one.
-        is_agents: Whether that was the agent's own doing.
-
-    Attributes:
-        final_response: What the agent submitted last, where an operator grades.
-        grade: The last measurement by the task's own `evaluate`; None where there is none, or
-            where it had no number.
-        is_done: Whether there is such a measurement.
-        failure: Why the last one by the task's own `evaluate` gave none; None where it did.
-        is_agents: Whether that was the agent's own doing.
     """
 
     __slots__ = (
@@ -119,7 +95,7 @@ class Measuring:
         self._actions: list[Mapping[str, Any]] = []
         self._targets: list[str | None] = []
         self.final_response: str | None = None
-        self.grade: Grade | None = None
+        self.grade: Grade | None = None  # also if the last measurement has no number in it
         self.is_done = False
         self.failure: str | None = None
         self.is_agents = False
@@ -156,12 +132,7 @@ class Measuring:
         self._targets.clear()
 
     def end(self, *, reason: str | None = None, cause: Cause = Cause.OPERATOR) -> SessionEnd:
-        """Return the end of the session if its operator closes it now.
-
-        Args:
-            reason: The reason why nothing was measured, for the record.
-            cause: The cause of that.
-        """
+        """Return the end of the session if its operator closes it now, unmeasured for a reason."""
         if self.failure is not None and self.is_agents:
             return SessionEnd.by_agent(self.failure)
         if self.failure is not None:

@@ -1,8 +1,4 @@
-"""One session's record: its beginning, its steps and its log, its snapshots, its end.
-
-A numbered step stays in memory until it is written. If a write fails, the next one includes it: a
-full disk loses nothing.
-"""
+"""One session's record: a numbered step stays in memory until a write has it."""
 
 import asyncio
 import logging
@@ -29,34 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Journal:
-    """The writer of one session's beginning, steps, log and end, each once and in order.
-
-    Args:
-        store: The store of the record.
-        trajectory_id: The record's id.
-        post: Receives an event if another server has taken the session over.
-        log_lines: The most lines of the log.
-        stored: The record, if another server process began the session.
-        on_written: Called after steps were written.
-        attempt: The number of this start among those of its task, if known.
-        snapshots: Notes on the session's snapshots, recorded with the steps.
-        count: The number of steps, written or not.
-        changed: The number of steps up to the last that may have changed the world.
-        deaths: The calls since the last step that stands; each met a dead world.
-        snapshot_step: The step of the last snapshot; None without one.
-        is_behind: Whether an access may have done what no step and no snapshot has.
-        taken: Whether another server has taken the session over: this one writes nothing more.
-
-    Attributes:
-        attempt: The how manieth start of its task it is, once that is known.
-        snapshots: What is known of the session's snapshots; it is recorded with the steps.
-        count: How many steps there are, written or not.
-        changed: How many there are up to the last one that may have changed the world.
-        deaths: The calls since the last step that stands, each of which met a dead world.
-        snapshot_step: After which step the last snapshot was taken; None without one.
-        is_behind: Whether something may have been done that no step and no snapshot has.
-        taken: Whether another server has taken the session over: nothing is written from then on.
-    """
+    """The writer of one session's beginning, steps, log and end, each once and in order."""
 
     __slots__ = (
         "__weakref__",
@@ -92,13 +61,13 @@ class Journal:
         self._receipt: Receipt | None = None
         self._has_ended = False
         self.attempt = stored.attempt if stored is not None else None
-        self.snapshots = SnapshotNotes(recorded)
-        self.count = len(recorded)
+        self.snapshots = SnapshotNotes(recorded)  # recorded with the steps
+        self.count = len(recorded)  # of the steps, written or not
         self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
         self.deaths: list[TrajectoryStep] = trail(recorded)
         self.snapshot_step: int | None = None
-        self.is_behind = False
-        self.taken = False
+        self.is_behind = False  # an access may have done what no step and no snapshot has
+        self.taken = False  # another server has the session: nothing more is written here
         self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
 
     # Pending writes.
@@ -170,13 +139,7 @@ class Journal:
     # The beginning.
 
     async def begin(self, spec: SessionSpec, prompt: str | None = None) -> None:
-        """Record the beginning once; a second call changes nothing.
-
-        The beginning is recorded even if the wait is cancelled.
-
-        Args:
-            spec: The parts of the session.
-            prompt: The prompt, if known by then.
+        """Record the beginning once, even if the wait is cancelled; a second call changes nothing.
 
         Raises:
             LimitReached: The task has had its last start. Nothing was written, and nothing will be.
@@ -247,12 +210,7 @@ class Journal:
             logger.warning("%s", exc)
 
     async def flush(self) -> None:
-        """Write pending steps, facts and log lines, without another step.
-
-        Raises:
-            StoreFailed: They were not written. The next write includes them.
-            SessionTaken: Another server runs the session.
-        """
+        """Write pending steps, facts and log lines, without another step; raises as `add` does."""
         if self._steps or self._lines or self._facts or self._writing is not None:
             await self._flush(whole=True)
 
@@ -271,8 +229,7 @@ class Journal:
     async def _flush(self, *, whole: bool) -> None:
         """Write every step, then the facts and the log, even if the wait is cancelled.
 
-        Args:
-            whole: Whether an unwritten log is an error. A recorded step stands without it.
+        An unwritten log is an error only for `whole`: a recorded step stands without it.
         """
         # Shielded: a performed action is recorded even if its request was cancelled.
         with anyio.CancelScope(shield=True):
@@ -368,11 +325,10 @@ class Journal:
     # The end.
 
     async def end(self, receipt: Receipt) -> Receipt | None:
-        """Record the end, with everything that is still pending.
+        """Record the end, with everything that is still pending; return the receipt that stands.
 
-        Returns:
-            The receipt that stands: another server may have ended the session before. None if
-            another one has taken the session over.
+        Another server may have ended the session before: then that receipt stands. None if it goes
+        on there.
 
         Raises:
             StoreFailed: The end was not written; `flush_end` tries again.
@@ -383,10 +339,7 @@ class Journal:
         return await self.flush_end()
 
     async def flush_end(self) -> Receipt | None:
-        """Write the end if it is still pending.
-
-        Returns:
-            The receipt that stands; None if nothing was pending.
+        """Write the end if it is still pending; return the receipt that stands, else None.
 
         Raises:
             StoreFailed: The end still cannot be written.
@@ -411,11 +364,7 @@ class Journal:
         return stands
 
     async def leave(self) -> None:
-        """Write the log lines after the end, and everything that is still pending.
-
-        Raises:
-            StoreFailed: They were not written.
-        """
+        """Write the log lines after the end, and everything pending, or raise StoreFailed."""
         try:
             await self.flush_end()
             await self.flush()
@@ -423,11 +372,7 @@ class Journal:
             logger.debug("the end of the log is the other server's")
 
     async def release(self) -> None:
-        """Release the session, so that another server can resume it, if none has it already.
-
-        Raises:
-            StoreFailed: This server still holds the session.
-        """
+        """Release the session to other servers, unless one has it; a StoreFailed leaves it held."""
         # Another server's session must not be released.
         if not self.taken:
             await self._store.release_session(self._id, flushed=self.is_complete)

@@ -22,31 +22,7 @@ __all__ = ["Life"]
 
 
 class Life:
-    """One life: a world, the template that runs on it, and the calls that use it.
-
-    Args:
-        number: The number of lives before.
-        spec: The parts of the session.
-        journal: The writer of its steps.
-        post: Receives the events of this life.
-        shared: The process's shared services.
-        program: A task that only the end of the event loop cancels; None without one.
-        measuring: The agent's history, and the measurements.
-        template: The template, which asks and grades.
-        world: The world.
-        direct: Uses of the world beside calls.
-        turn: The order of calls: one at a time uses the world.
-        driver: The run of the template.
-
-    Attributes:
-        number, spec, journal, post: The same.
-        measuring: What the agent did and said, and what was measured.
-        template: What asks and grades.
-        world: Its world.
-        direct: What uses that by other ways than calls.
-        turn: Lets one call at a time use the world.
-        driver: Runs the template.
-    """
+    """One life: a world, the template that runs on it, and the calls that use it."""
 
     __slots__ = (
         "direct", "driver", "journal", "measuring", "number", "post", "spec", "template", "turn",
@@ -122,14 +98,7 @@ class Life:
         return Draft(kind, actions, scale=world.scale, look=look, was_dead=was_dead)
 
     def fail(self, draft: Draft, exc: BaseException, where: str, *, interrupted: bool) -> None:
-        """Note in the step why its call failed. If the world died and comes back, nothing stands.
-
-        Args:
-            draft: The step. Effects that no replay repeats are not noted in it yet.
-            exc: The exception.
-            where: The progress of the call.
-            interrupted: Whether something else than the call's own failure ended it.
-        """
+        """Note why the step's call failed. If the world died and comes back, nothing stands."""
         draft.fail(why_stopped(exc, where), interrupted=interrupted)
         # Undone only if it comes back: else the record shows how the world broke.
         if isinstance(exc, EnvironmentFailed) and self.can_resume:

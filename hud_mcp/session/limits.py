@@ -45,13 +45,7 @@ _LET_GO_S = 0.5
 async def in_patience(
     work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]
 ) -> None:
-    """Wait a bounded time for cleanup, even if this task is cancelled.
-
-    Args:
-        work: The cleanup.
-        what: Its name for the log.
-        log: Takes a line for the session's log if the cleanup fails or is given up.
-    """
+    """Wait a bounded time for cleanup, even if this task is cancelled."""
     task = asyncio.ensure_future(work())
     try:
         done, _ = await asyncio.wait({task}, timeout=PATIENCE_S)
@@ -65,11 +59,7 @@ async def in_patience(
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Wait for work a bounded time, then leave it, even if it ignores its cancellation.
-
-    Raises:
-        TimeoutError: The work took longer.
-    """
+    """Wait for work, then leave it with a TimeoutError, even if it ignores its cancellation."""
     task = asyncio.ensure_future(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
@@ -91,11 +81,7 @@ def _see(task: "asyncio.Future[Any]") -> None:
 
 
 def done_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits, in the running task.
-
-    Raises:
-        RuntimeError: The coroutine waits. It is closed.
-    """
+    """Run a coroutine that never waits, in the running task; else close it: RuntimeError."""
     try:
         work.send(None)
     except StopIteration as exc:

@@ -1,7 +1,4 @@
-"""A session's world: opened once, acted on and observed in turn, and resumed elsewhere.
-
-Places come and go in pixels of the picture that the agent saw last, in every world.
-"""
+"""A session's world: opened once, acted on and observed in turn, and resumed elsewhere."""
 
 import asyncio
 import logging
@@ -77,25 +74,7 @@ _CLOSED = _ClosedWorld()
 
 
 class LiveWorld:
-    """The world of one session, from its opening to its closing.
-
-    Args:
-        environment: The environment of the world.
-        replayable: Whether the same actions and looks give the same state again.
-        log: Takes a line for the session's log.
-        snapshots: Takes notes on its snapshots.
-        scale: The world's pixels for each pixel of the picture that the agent saw.
-        services: The services that the session's tools have opened, by name; closed with the world.
-        pointer: The last place of the pointer.
-        group_setup: The setup that the world shares with its group, or None.
-
-    Attributes:
-        scale: How many of the world's pixels are one of the picture that the agent was shown.
-        latest: The picture of the last observation, or None.
-        services: What the session's tools have opened, by name; closed with the world.
-        pointer: Where the pointer was put last.
-        group_setup: The setup that it shares with its group, or None.
-    """
+    """The world of one session; places go in pixels of the picture that the agent saw last."""
 
     __slots__ = (
         "_environment", "_has_screen", "_in_one_go", "_log", "_replayable", "_snapshots",
@@ -185,11 +164,7 @@ class LiveWorld:
 
     @property
     def live(self) -> Any:
-        """The author's own world, for templates, tools and functions.
-
-        Raises:
-            SessionEnded: The world is not open.
-        """
+        """The author's own world, for templates, tools and functions; SessionEnded if closed."""
         return self._world.unwrapped
 
     @property
@@ -237,11 +212,7 @@ class LiveWorld:
             self._log(f"what the agent left running was not stopped: {exc}")
 
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
-        """Perform actions until the episode ends, in one go if the world can.
-
-        Args:
-            actions: Actions without an answer among them.
-            keep: Called with the effect of each action.
+        """Perform actions until the episode ends, and give each effect to `keep`.
 
         Raises:
             ActionFailed: The next one was refused.
@@ -271,15 +242,7 @@ class LiveWorld:
                 return
 
     async def observe(self, look: Look, *, deliver_image: bool) -> Observation:
-        """Observe, with a picture for the record too, fitted into the budget.
-
-        Args:
-            look: The wanted observation.
-            deliver_image: Whether the agent sees the picture.
-
-        Raises:
-            EnvironmentFailed: The world broke.
-        """
+        """Observe, with a picture for the record too; EnvironmentFailed if the world broke."""
         seen = await self._world.observe(self._recorded(look))
         text, image = seen.text, seen.image
         if text is not None and len(text) > look.max_text_chars:
@@ -301,7 +264,6 @@ class LiveWorld:
         return Observation(text=text, image=image, values=seen.values)
 
     def _recorded(self, look: Look) -> Look:
-        """A look that also takes the record's picture, if there is a screen."""
         if self._has_screen == (look.image is not None):
             return look
         if not self._has_screen:
@@ -312,9 +274,6 @@ class LiveWorld:
         """Return the state if no replay can give it again; None if one can, or on failure.
 
         After a failure the session goes on, and its record says what a restart would cost.
-
-        Args:
-            after: The index of the step that is being recorded.
 
         Raises:
             EnvironmentFailed: The world broke.
@@ -355,12 +314,7 @@ class LiveWorld:
         self._tools_replay = False
 
     def can_resume(self, steps: int, snapshot_step: int | None) -> bool:
-        """Whether another server process could bring the world to its present state.
-
-        Args:
-            steps: The number of recorded steps, up to the last that may have changed it.
-            snapshot_step: The step of the last snapshot; None without one.
-        """
+        """Whether another server could bring the world to its state after the last change."""
         return can_resume(
             steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )

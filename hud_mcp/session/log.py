@@ -1,8 +1,4 @@
-"""The ways of log lines: to stderr, one line each, and to their sessions.
-
-A template's prints, and its libraries' logs while it runs, are part of its session's record. None
-of them may reach standard output, which belongs to the protocol.
-"""
+"""The ways of log lines and prints to stderr and their sessions: stdout is the protocol's."""
 
 import contextvars
 import io
@@ -31,12 +27,7 @@ current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log"
 
 
 def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
-    """Return a context for a session's own task, free of everything of the request.
-
-    Args:
-        name: The session's short name.
-        log: Takes a line for its log.
-    """
+    """Return a context for a session's own task, free of everything of the request."""
     context = contextvars.Context()
     context.run(current_name.set, name)
     context.run(current_log.set, log)
@@ -44,11 +35,7 @@ def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
 
 
 def callback_context() -> contextvars.Context:
-    """Return a copy of this context, in which AnyIO knows its loop outside of tasks too.
-
-    If `sniffio` is installed, AnyIO asks it alone, and it finds asyncio in tasks but not in
-    callbacks. Libraries of models install it.
-    """
+    """Return a copy of this context, in which AnyIO knows its loop outside of tasks too."""
     context = contextvars.copy_context()
     sniffio = sys.modules.get("sniffio")
     if sniffio is not None:
@@ -76,12 +63,7 @@ class _SessionLines(logging.Handler):
 
 
 def configure_logging(level: str = "info", *, form: LogFormat = "text") -> None:
-    """Send all logging to stderr, one line a record, and to the sessions' records.
-
-    Args:
-        level: The lowest level that is logged.
-        form: The form of a line: for people, or as JSON.
-    """
+    """Send all logging to stderr, one line a record, and to the sessions' records."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
     root = logging.getLogger()
@@ -124,22 +106,12 @@ def _owner(log: Callable[[str], None]) -> object:
 
 
 def take_rest(log: Callable[[str], None]) -> str | None:
-    """Return and forget the text that a session has printed since its last line's end.
-
-    Args:
-        log: The session's log function, as given to `clean_context`.
-    """
+    """Return and forget the text that a session has printed since its last line's end."""
     return _unfinished.pop(_owner(log), None)
 
 
 class LineStream(io.TextIOBase):
-    """A text stream for prints, which gives whole lines to the running session's log.
-
-    Args:
-        target: Receives everything too, such as stderr; a session's lines get the time and the
-            session's short name.
-        form: The form of a line there.
-    """
+    """A text stream for prints: whole lines go to the running session's log, and to a target."""
 
     def __init__(self, target: TextIO, *, form: LogFormat = "text") -> None:
         self._target = target
@@ -179,12 +151,7 @@ class LineStream(io.TextIOBase):
 
 
 class _ProgramsOutput:
-    """The standard output of a program that runs sessions, without their prints.
-
-    Attributes:
-        stream: The program's own output, for everything else.
-        users: The number of registries of sessions that need this.
-    """
+    """The standard output of a program that runs sessions, without their prints."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -197,7 +164,6 @@ class _ProgramsOutput:
         return (self.stream if current_log.get() is None else self._sessions).write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write each line."""
         for line in lines:
             self.write(line)
 
@@ -225,13 +191,10 @@ _session_lines = _SessionLines()
 
 
 def keep_prints() -> Callable[[], None]:
-    """Have sessions' prints and logs in their records, in any program.
+    """Have sessions' prints and logs in their records, in any program; return its end.
 
     A server redirects its output already. A program's own log handlers and levels stay: a handler
     at the root would make `logging.basicConfig` do nothing.
-
-    Returns:
-        A function that ends it.
     """
     taken = sys.stdout
     if isinstance(taken, LineStream):

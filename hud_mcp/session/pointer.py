@@ -11,11 +11,7 @@ __all__ = ["Pointer", "in_picture_pixels"]
 
 
 class Pointer:
-    """The pointer's last place, in the world's pixels.
-
-    Attributes:
-        placed: Whether the pointer was placed yet.
-    """
+    """The pointer's last place, in the world's pixels, once it was placed."""
 
     __slots__ = ("_at", "placed")
 
@@ -24,11 +20,7 @@ class Pointer:
         self._at: Point | None = None  # None: it was on an element that is out of view now
 
     def check(self, actions: Sequence[Action], *, follows: bool) -> None:
-        """Refuse a click without a place while the pointer was never placed.
-
-        Args:
-            actions: The actions of the call.
-            follows: Whether such a click may mean the pointer's place at all.
+        """Refuse a click without a place, unless it follows a placed pointer.
 
         Raises:
             InvalidAction: Such a click is among the actions; none of them may be performed.
@@ -41,14 +33,7 @@ class Pointer:
             placed |= follows and action.moves_pointer
 
     async def act(self, action: Action, world: World) -> ActionEffect:
-        """Perform an action that aims at the pointer, or moves it.
-
-        Args:
-            action: In the world's pixels.
-            world: The world. It is asked for its pointer's place if that is unknown here.
-
-        Returns:
-            The effect, with the place of an action that named none.
+        """Perform an action that aims at the pointer, or moves it, in the world's pixels.
 
         Raises:
             ActionFailed: The pointer's place is unknown, or `World.act` raised this.
@@ -72,12 +57,7 @@ class Pointer:
         return at
 
     def note(self, action: Action, place: Point | None) -> None:
-        """Follow a performed action.
-
-        Args:
-            action: In the world's pixels.
-            place: The place of its target, by its effect.
-        """
+        """Follow a performed action, in the world's pixels, to the place of its target."""
         if action.moves_pointer:
             self.placed, self._at = True, action.pointer_after(self._at, place)
 

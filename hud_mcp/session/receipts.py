@@ -67,23 +67,11 @@ NOTHING_DONE = "Nothing of this call was done"
 
 _LEAST_S = 0.5
 _LEAST_SHARE = 0.2
-"""The least share of a refused call's time, and the least seconds, that load must have taken to be
-its cause.
-"""
+"""The least share of a refused call's time, and the least seconds, that are load's fault."""
 
 
 class Strain:
-    """The effects of the machine's load on a session.
-
-    Args:
-        contention: The machine's delays.
-        journal: Takes a line for the session's log, and the count of refused calls.
-        earlier: The count of refused calls before, if another server began the session.
-        refused: The calls that the overloaded machine refused.
-
-    Attributes:
-        refused: How many of its calls the overloaded machine refused.
-    """
+    """The effects of the machine's load on a session, also in earlier servers."""
 
     __slots__ = ("_began_s", "_contention", "_journal", "refused")
 
@@ -99,12 +87,7 @@ class Strain:
         return round(self._contention.waited_s - self._began_s, 1)
 
     def note_refusal(self, waited_s: float, took_s: float) -> None:
-        """Note a refused call.
-
-        Args:
-            waited_s: The part of its time that the machine took.
-            took_s: Its whole time.
-        """
+        """Note a refused call: the part of its time that the machine took, and the whole."""
         if waited_s >= max(_LEAST_S, _LEAST_SHARE * took_s):
             self.refused += 1
             self._journal.mark(overloaded=self.refused)
@@ -185,13 +168,7 @@ def receipt_of_stored(stored: StoredSession, end: SessionEnd) -> Receipt:
 
 
 def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> str:
-    """Return the text for a call whose world died, and comes back.
-
-    Args:
-        reason: The cause of the death.
-        was_dead: Whether the world died before the call, which then did nothing.
-        is_back: Whether the world is back already.
-    """
+    """Return the text for a call whose world died before or in it, and is or comes back."""
     what = NOTHING_DONE if was_dead else "What this call did is undone"
     said = reason if reason.endswith((".", "!", "?")) else f"{reason}."
     back = "has been" if is_back else "is being"

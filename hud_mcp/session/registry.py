@@ -32,8 +32,8 @@ class Sessions:
         store: The record of everything.
         tasksets: Tasks that can be started by id.
         limits: The bounds of all sessions.
-        reward_policy: Who sees rewards; None for the templates' and environments' own
-            defaults, then `on_submit`.
+        reward_policy: Who sees rewards; None for the templates' and environments' own defaults,
+            then `on_submit`.
         job_id: The job that every session belongs to, or None.
         tries: The most starts of the same task by one principal, in a job or in none; None for any
             number. The operator's starts have no bound.
@@ -42,21 +42,10 @@ class Sessions:
         local_hosts: Hosts that the row of any task may open, of this machine and of private
             networks too; a row that is not the user's own may name no others of those.
         reloads: Whether `replace` is going to be called, so that clients learn of changed lists.
-        roster: The sessions of this process.
-        changes: The listeners to records.
-
-    Attributes:
-        environments, tasks, find_environment, environment_of, notes, mint, resolve_template: The
-            catalogue's.
-        roster: Who is here.
-        living_of, untouched: The roster's.
-        here, key_of, find_own, list_own, current, resume: Those of `Finding`.
-        move: Leaves a session to another server, where it can go on there.
-        changes: Tells who listens what is recorded.
 
     Raises:
-        InvalidTask: A listed task names an environment, a template or an argument that is
-            not there, or two tasks have one id.
+        InvalidTask: A listed task names an environment, a template or an argument that is not
+            there, or two tasks have one id.
     """
 
     def __init__(
@@ -124,10 +113,7 @@ class Sessions:
         self.move = self._leaving.move
 
     def begin(self) -> None:
-        """Begin to grade or end the sessions that earlier servers on this store left.
-
-        Without this call, the first session begins it.
-        """
+        """Begin to grade or end what earlier servers left; else the first session begins it."""
         self._resumption.begin()
 
     def replace(
@@ -164,11 +150,7 @@ class Sessions:
         return self._live_base
 
     def serve_live_at(self, base: str) -> None:
-        """Set the address of the live pages of sessions.
-
-        Args:
-            base: The start of their addresses.
-        """
+        """Set the address of the live pages of sessions."""
         self._live_base = base
 
     async def initialize(self, environment: Environment) -> None:
@@ -193,8 +175,8 @@ class Sessions:
     ) -> Session:
         """Start a session and return it with its prompt.
 
-        If this call is cancelled, the half-made session ends as cancelled; where its caller chose
-        the id, the start goes on, and the same call again returns the session.
+        If this call is cancelled, the half-made session ends as cancelled. If its caller chose the
+        id, the start goes on, and the same call again returns the session.
 
         Args:
             task: The task.
@@ -210,10 +192,10 @@ class Sessions:
             environment: The task's environment, if the catalogue lacks it.
 
         Raises:
-            InvalidTask, InvalidContext: The task does not fit its environment, or another id is
-                to be chosen: this one is of another form, caller or task. Nothing ran.
-            SessionEnded, SessionBusy: The chosen id is of a session that has ended, or that
-                cannot be had here now.
+            InvalidTask, InvalidContext: The task does not fit its environment, or another id is to
+                be chosen: this one is of another form, caller or task. Nothing ran.
+            SessionEnded, SessionBusy: The chosen id is of a session that has ended, or that cannot
+                be had here now.
             LimitReached: Too many sessions are open, or the task was started as often as it may be.
             EnvironmentFailed: The setup failed; that is recorded.
             StoreFailed: Nothing can be recorded, so nothing was started.
@@ -241,24 +223,15 @@ class Sessions:
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
     ) -> Session | Receipt:
-        """Return a caller's session, with its world at the last recorded step.
+        """Return a caller's session, at its last recorded step, or its receipt if it ended before.
 
-        A session that waits in its record is resumed first. Callers that ask meanwhile wait for
-        that, and go on in the order in which they asked.
-
-        If this call is cancelled, it is resumed nevertheless.
-
-        Args:
-            session_id: The id; None or empty if the caller has exactly one session.
-            caller: The caller.
-            wait_s: The longest wait for its resumption; None for no bound.
-
-        Returns:
-            The session, or its receipt if it ended before this process began.
+        A session that waits in its record is resumed first, at most `wait_s`. Callers that ask
+        meanwhile wait for that, in their order. If this call is cancelled, it is resumed
+        nevertheless.
 
         Raises:
-            SessionNotFound: No session of this caller has the id. An unknown id and
-                another caller's give the same text.
+            SessionNotFound: No session of this caller has the id. An unknown id and another
+                caller's give the same text.
             SessionBusy: Another server process runs the session.
             SessionResuming: The session is still being resumed.
             SessionEnded: The session's server has ended, and it could not be resumed.
@@ -283,10 +256,8 @@ class Sessions:
         """Leave every session to the next server, within a bound, then close shared services.
 
         Running calls have a moment to finish. A session that no other process could resume ends as
-        lost. A session that was only offered, and never acted on, expires.
-
-        Args:
-            endpoints: Ways into the worlds beside calls, closed first.
+        lost. A session that was only offered, and never acted on, expires. `endpoints` are closed
+        first.
         """
         self.changes.close()
         self._capacity.close()

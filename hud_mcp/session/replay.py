@@ -1,8 +1,7 @@
 """The way of a world back to its record, in a server that did not begin the session.
 
-A replayable world repeats the recorded calls. A restorable world takes its last snapshot. In both
-cases the template has run to its prompt before. A world that surely differs or may differ is not
-resumed: a grade of another state would be worse than none.
+A replayable world repeats the recorded calls; a restorable one takes its last snapshot. A world
+that may differ is not resumed: a grade of another state would be worse than none.
 """
 
 import logging
@@ -42,14 +41,7 @@ class WorldLost(HudMcpError):
 def can_resume(
     steps: int, snapshot_step: int | None, *, replayable: bool, tools_replay: bool
 ) -> bool:
-    """Whether a world can be resumed from its record.
-
-    Args:
-        steps: The number of recorded steps, up to the last that may have changed it.
-        snapshot_step: The step of the last snapshot; None without one.
-        replayable: Whether the same actions and looks give the same state again.
-        tools_replay: Whether every called tool may be called again.
-    """
+    """Whether a world can be resumed after the last of `steps` that may have changed it."""
     # Such a world can repeat everything.
     if replayable and tools_replay:
         return True
@@ -62,16 +54,7 @@ def can_resume(
 async def rebuild(
     world: World, stored: StoredSession, environment: Environment, pointer: Pointer
 ) -> Sequence[TrajectoryStep]:
-    """Rebuild a freshly opened and set-up world from its record.
-
-    Args:
-        world: The world.
-        stored: The record, and the last snapshot.
-        environment: The environment, with the tools and functions that were called.
-        pointer: Follows the repeated actions.
-
-    Returns:
-        The steps that stand.
+    """Rebuild a freshly opened and set-up world from its record; return the steps that stand.
 
     Raises:
         WorldLost: The world cannot be rebuilt, or differs from its record.

@@ -1,8 +1,4 @@
-"""The sessions that other server processes began and left.
-
-A requested session is resumed, and an answered one is graded. A session that nobody resumes, or
-that cannot be resumed, is ended. Each is claimed in the store before anything is done with it.
-"""
+"""The sessions that other servers left: each is claimed, then resumed, graded or ended."""
 
 import asyncio
 import logging
@@ -51,17 +47,7 @@ _MAY_LACK_STEPS = (
 
 
 class Resumption:
-    """The resumption of sessions that other server processes left on a store.
-
-    Args:
-        store: The store of their records.
-        catalogue: The environments that this process serves, and has served.
-        capacity: Makes room for a session, or raises.
-        make_again: Makes the session that goes on.
-        roster: The sessions of this process.
-        limits: The longest wait and life of a session.
-        is_wanted: Whether to care for sessions that nobody asks for.
-    """
+    """The resumption of sessions that other server processes left on a store."""
 
     def __init__(
         self,
@@ -87,18 +73,10 @@ class Resumption:
         self._take_s = _TAKE_S
 
     async def resume(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
-        """Resume a session that waits in its record. Callers at once share one attempt.
+        """Resume a session that waits in its record, or return its receipt.
 
-        Another process began it, or this one has released it. A session that goes on or is graded
-        here is returned unchanged. A resumption that has begun goes on if its caller is cancelled,
-        and the next call finds it further on.
-
-        Args:
-            trajectory_id: The id of its record.
-            connection: The identity of the caller's connection, if it has one.
-
-        Returns:
-            The session, or its receipt if it has ended.
+        Callers at once share one attempt. It goes on if its caller is cancelled, and the next call
+        finds it further on. A session that goes on or is graded here is returned unchanged.
 
         Raises:
             SessionBusy: Another server process runs the session.
@@ -125,11 +103,7 @@ class Resumption:
             raise SessionEnded(stopping) from None
 
     async def end(self, trajectory_id: str, outcome: Outcome, reason: str) -> None:
-        """End a session without a server, if none has resumed it by now.
-
-        Raises:
-            SessionBusy: Another server process has resumed it.
-        """
+        """End a session without a server; raise SessionBusy if another one has resumed it."""
         await self._share(trajectory_id, lambda: self._end_waiting(trajectory_id, outcome, reason))
 
     def wait_to_take(self, seconds: float) -> None:
@@ -155,11 +129,7 @@ class Resumption:
             self.watch(_FIRST_LOOK_S)
 
     def watch(self, first_s: float = _LOOK_S) -> None:
-        """Begin to look regularly; beginning again is not an error.
-
-        Args:
-            first_s: The time before the first look.
-        """
+        """Begin to look regularly; beginning again is not an error."""
         if self._is_wanted and self._looking is None and not self._stopped:
             looking = self._look_on(first_s)
             self._looking = asyncio.get_running_loop().create_task(looking, name="look")
@@ -254,11 +224,7 @@ class Resumption:
     async def _prepare(
         self, environment: Environment, stored: StoredSession, caller: Caller
     ) -> None:
-        """Ensure that a session of this server can go on in an environment.
-
-        Raises:
-            SessionEnded: The session cannot go on, and has ended as lost.
-        """
+        """Ensure that a session can go on here; else end it as lost, and raise SessionEnded."""
         reason = _changed(environment, stored)
         if reason is not None:
             raise SessionEnded(ended_text(await self._end_stored(stored, Outcome.LOST, reason)))

@@ -29,11 +29,9 @@ class Roster:
         return iter([*self._sessions.values(), *self._failed])
 
     def __len__(self) -> int:
-        """The number of sessions."""
         return len(self._sessions)
 
     def __contains__(self, key: str) -> bool:
-        """Whether a session has this digest."""
         return key in self._sessions
 
     def add(self, session: Session) -> None:

@@ -1,8 +1,4 @@
-"""A session: one held task, from its prompt until it is graded, cancelled, expired or lost.
-
-Callers work on it. Each call waits for its turn, is refused if the state says so, and is durable in
-the record before it returns.
-"""
+"""One held task for its callers: each call takes its turn, and is durable before it returns."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -60,32 +56,7 @@ _MEASURE_S = 5.0
 
 
 class Session(HeldTask):
-    """One held task, made and started by `Sessions`.
-
-    Args:
-        spec: The parts that never change.
-        session_id: The id; empty while this process does not know it.
-        caller: The caller who started it.
-        store: The store of its record.
-        shared: The process's shared services.
-        provisional: Whether it expires early until a caller acts on it.
-        stored: The record of a session that another server process began, to go on with.
-        program: A task that only the end of the event loop cancels; None without one.
-        changes: The listeners to its record.
-        on_over: Called once the session is over here.
-        id: The id; empty while this process does not know it.
-        begun_s: The time of its beginning, by `time.monotonic`.
-        waited_at_begin_s: The machine's delays of the process until then.
-
-    Attributes:
-        id: Its id, as far as this process has been told it.
-        caller: Who started it.
-        agent_called: Whether an agent in a process of its own has called a tool here.
-        begun_s: When it began, by the clock of `time.monotonic`.
-        waited_at_begin_s: How long this machine had let the process wait until then.
-        environment, task, limits, reward_policy, trajectory_id, secret_digest, job_id, name,
-            started_at, live_token, is_operated: Those of the spec.
-    """
+    """One held task with the calls on it, made and started by `Sessions`."""
 
     __slots__ = (
         "agent_called",
@@ -131,9 +102,9 @@ class Session(HeldTask):
             changes=changes,
             on_over=on_over,
         )
-        self.id = session_id
+        self.id = session_id  # empty while this process does not know it
         self.caller = caller
-        self.agent_called = False
+        self.agent_called = False  # whether an agent in a process of its own has
         self.environment = spec.environment
         self.task = spec.task
         self.limits = spec.limits
@@ -146,10 +117,11 @@ class Session(HeldTask):
         self.live_token = spec.live_token
         self.is_operated = spec.is_operated
         open_s = (utc_now() - spec.started_at).total_seconds()
+        # By `time.monotonic`, also for a session that began in another process.
         self.begun_s = self.touched_s - max(0.0, open_s)
         self.waited_at_begin_s = self.waited_at_touch_s
 
-    # Its facts that the state alone does not tell.
+    # Facts that the state alone does not tell.
 
     @property
     def receipt(self) -> Receipt | None:
@@ -168,10 +140,7 @@ class Session(HeldTask):
 
     @property
     def screen_size(self) -> tuple[int, int] | None:
-        """The width and height of the agent's pictures, in pixels; None without a screen.
-
-        None also if the size is unknown before the first picture.
-        """
+        """The width and height of the agent's pictures, in pixels; None without any, or unknown."""
         # A closed world has no screen to look at, so no size is promised.
         shows = self.environment.world.has_screen and not self.state.is_over
         return self.life.world.screen_size if shows else None
@@ -214,12 +183,12 @@ class Session(HeldTask):
         deliver_image: bool = True,
         after_step: int | None = None,
     ) -> Stepped:
-        """Perform actions in order, then observe.
+        """Perform actions in order, then observe. A response action is the last one performed.
 
         If this call is cancelled, what was performed is recorded, and the session lives on.
 
         Args:
-            actions: None for a look alone. A response action submits the answer and ends the list.
+            actions: None for a look alone.
             look: The wanted observation.
             kind: The call's name in the record.
             deliver_image: Whether the agent sees the picture. If not, places in its next actions
@@ -268,11 +237,7 @@ class Session(HeldTask):
             raise
 
     async def _recall(self, asked: RequestedStep, after_step: int) -> Stepped:
-        """Return the result of the last step, if that is this call's.
-
-        Raises:
-            OutOfStep: The last step is another call's.
-        """
+        """Return the result of the last step; raise OutOfStep if that is another call's."""
         shown = self.spec.rewards_shown
         found = await asked.recall(self.store, self.trajectory_id, after_step, rewards_shown=shown)
         if found is None:
@@ -280,13 +245,11 @@ class Session(HeldTask):
         return found
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
-        """Call an own tool of the environment.
+        """Call an own tool of the environment; raises as `step` does.
 
         Raises:
             InvalidTask: An argument is wrong. The tool did not run.
             ActionFailed: The tool raised; the session lives on.
-            SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
-                for `step`.
         """
         # Before the turn, so that a wrong argument waits for nobody.
         tool.arguments.parse(arguments)
@@ -298,23 +261,17 @@ class Session(HeldTask):
     async def respond(
         self, answer: str, *, wait_s: float | None = None, max_bytes: int | None = None
     ) -> Receipt | None:
-        """Submit the final answer, once, and wait for the grade.
+        """Submit the final answer, once, and wait for the grade, at most `wait_s` if given.
 
         If this call is cancelled, the answer stays submitted and grading goes on.
 
-        Args:
-            answer: The text that the template receives.
-            wait_s: The longest wait; None for the longest grading.
-            max_bytes: The longest answer; None for the limit of arguments.
-
         Returns:
-            The receipt; None if grading goes on after `wait_s`. The same answer again gives the
-            same receipt.
+            The receipt, also for the same answer again; None if grading goes on after `wait_s`.
 
         Raises:
             AlreadyAnswered: Another answer was submitted before; its grade stands.
             SessionEnded: The session ended without a grade; the text says how.
-            LimitReached: The answer is too long. Nothing was submitted.
+            LimitReached: The answer has more than `max_bytes`, or the limit. Nothing was submitted.
             StoreFailed: The grade was not recorded. The same answer again writes it again.
         """
         check_answer(self.life, answer, max_bytes)
@@ -350,17 +307,11 @@ class Session(HeldTask):
 
     @asynccontextmanager
     async def direct_access(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
-        """Use the session's live world directly, while the block runs.
+        """Use the live world directly, while the block runs, after any resumption of it.
 
-        If the world is being resumed, wait for it.
-
-        The use is a step of the record, and durable when the block has been left. Before the block
-        is entered, the record says durably that it is behind. If the server dies then, the session
-        ends as lost, and is not graded without that work.
-
-        Args:
-            protocol: The protocol of the use, such as `ssh/2`.
-            what: The action, for the record.
+        The use is one step, durable when the block has been left. Before the block, the record says
+        durably that it is behind. If the server dies then, the session is lost, and not graded
+        without it.
 
         Raises:
             SessionBusy: The session is being started.
@@ -402,10 +353,6 @@ class Session(HeldTask):
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
         """End the session without a grade. An ended session stays unchanged.
 
-        Args:
-            reason: The reason, for the record.
-            cause: The cause.
-
         Raises:
             SessionBusy: The session was answered, and is being graded.
             SessionEnded: The session is over here, and goes on elsewhere.
@@ -421,10 +368,6 @@ class Session(HeldTask):
             raise SessionEnded(over_text(self.state))
 
     async def finish(self, end: SessionEnd, *, abort: bool = False) -> None:
-        """End the session as given, and wait until its world is closed.
-
-        A session that is being graded ends with its grade, and this waits for it, unless `abort` is
-        set.
-        """
+        """End the session, after its grading unless `abort` is set, and close its world."""
         self.post(EndWanted(end, abort=abort))
         await self.closed()

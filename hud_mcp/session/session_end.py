@@ -40,15 +40,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """The end of a session.
+    """The end of a session: `error` tells the record all, `told` the agent nothing of an author's.
 
-    Attributes:
-        outcome: The class of the outcome.
-        grade: The template's grade; only for `graded`.
-        error: For the record: all known facts, with file and line.
-        told: For the agent: nothing that an author wrote.
-        parked: Whether the session ends only here, and goes on in another server process.
-        cause: The cause; None for the outcome's own, by `cause_of`.
+    A parked session ends only here, and goes on in another server. `cause` is None for the
+    outcome's own, by `cause_of`.
     """
 
     outcome: Outcome
@@ -60,13 +55,7 @@ class SessionEnd:
 
     @classmethod
     def by_agent(cls, reason: str, *, error: str | None = None, told: str | None = None) -> Self:
-        """Return the end of a session whose agent has made its grader's look impossible.
-
-        Args:
-            reason: A sentence that explains the grade.
-            error: Further facts for the record.
-            told: The text for an agent that has not answered.
-        """
+        """Return the end of a session whose agent has made its grader's look impossible."""
         grade = Grade(reward=0.0, content=reason)
         return cls(Outcome.GRADED, grade=grade, error=error or reason, told=told, cause=Cause.AGENT)
 
@@ -92,12 +81,7 @@ def died_again(reason: str) -> SessionEnd:
 
 
 def not_back(died: str | None, why: str | None) -> SessionEnd:
-    """Return the end of a session that could not be resumed.
-
-    Args:
-        died: The cause of its world's death; None if its server had ended.
-        why: The reason why it is not back.
-    """
+    """Return the end of a session that is not back; `died` is None if its server had ended."""
     if died is not None:
         text = f"Its world died ({died}), and it could not be resumed: {why}"
         return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
@@ -118,19 +102,11 @@ PARKED = "parked"
 
 
 class SessionOver(Exception):
-    """Thrown into a template that waits for an answer, because none comes.
-
-    Its text is the session's outcome, or `PARKED`.
-    """
+    """Thrown into a template whose answer will not come; its text is the outcome, or `PARKED`."""
 
 
 class RaisedApart(Exception):
-    """An exception of a template in a process of its own, or the cause of one of ours there.
-
-    Attributes:
-        kind: The name of the exception's class.
-        described: The exception, with its file and line.
-    """
+    """A template's exception in a process of its own, described there with its file and line."""
 
     def __init__(self, kind: str, described: str) -> None:
         super().__init__(described)
@@ -139,12 +115,7 @@ class RaisedApart(Exception):
 
 
 def describe_failure(exc: BaseException, where: str) -> str:
-    """Describe an exception, with the line of the template's file that it passed through.
-
-    Args:
-        exc: The exception; of a group, such as a task group's, its first one.
-        where: The template's file and line.
-    """
+    """Describe an exception, or a group's first, with the template's line that it passed."""
     while isinstance(exc, BaseExceptionGroup):
         exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
     for each in (exc, exc.__cause__):
@@ -184,11 +155,7 @@ def ungraded(error: str) -> SessionEnd:
 
 
 def broke_in_grading(exc: BaseException, where: str) -> SessionEnd:
-    """Return the end of a session whose template raised while it graded.
-
-    Returns:
-        A graded end if the agent's own doing has made the look impossible.
-    """
+    """Return the end after an exception in grading: a grade if it is the agent's doing."""
     error = describe_failure(exc, where)
     broken = blame(exc)
     if broken is None:
@@ -214,18 +181,7 @@ async def read_cancellation(
     """Return a cancellation's reason and cause by its caller. An agent may name neither.
 
     The plan proves a runner, because nobody else writes one. Otherwise an agent could remove a run
-    that it has failed from every figure.
-
-    Args:
-        said: The reason and the cause that came with the call, or neither.
-        secret_digest: The digest of the session's id.
-        store: The store of the plan.
-
-    Returns:
-        The reason of the end, for the record, and its cause.
-
-    Raises:
-        StoreFailed: The plan cannot be read.
+    that it has failed from every figure. Raises StoreFailed if the plan cannot be read.
     """
     reason, cause = said.get(REASON), said.get(CAUSE)
     if reason is None and cause is None:

@@ -16,11 +16,7 @@ _MOST_CHARS = 300
 
 
 class SnapshotNotes:
-    """The notes on a session's snapshots.
-
-    Args:
-        recorded: The steps that its record has already.
-    """
+    """The notes on a session's snapshots."""
 
     __slots__ = ("_failed", "_left_out", "_more", "_of_step")
 
@@ -32,32 +28,19 @@ class SnapshotNotes:
         self.restore(recorded)
 
     def fail(self, after: int, why: str) -> None:
-        """Note that no snapshot could be taken after a step.
-
-        Args:
-            after: The step's index.
-            why: The reason, as a sentence.
-        """
+        """Note that no snapshot could be taken after a step."""
         self._failed[after] = why[:_MOST_CHARS]
         self._of_step[after] = {"failed": why[:_MOST_CHARS]}
 
     def leave_out(self, after: int, names: Sequence[str]) -> None:
-        """Note the parts that a snapshot lacks, such as a socket.
-
-        Args:
-            after: The index of the step before the snapshot.
-            names: The lacking parts, each with a reason.
-        """
+        """Note the parts that a snapshot lacks, such as a socket, each with its reason."""
         self._failed.pop(after, None)
         kept = [name[:_MOST_CHARS] for name in names[:_MOST_NAMED]]
         self._of_step[after] = {"left_out": kept} if kept else {}
         self._take(kept)
 
     def of_step(self, index: int) -> Mapping[str, Any]:
-        """Return the notes for the record of a step, often none.
-
-        They are forgotten then, because a step is recorded once.
-        """
+        """Return the notes for a step's record, and forget them: it is recorded once."""
         return self._of_step.pop(index, {})
 
     def restore(self, steps: Iterable[TrajectoryStep]) -> None:

@@ -114,11 +114,7 @@ class SessionSpec:
     def opening(
         self, shared: Shared, log: Callable[[str], None], stored: StoredSession | None
     ) -> Opening:
-        """Return the opening of the world.
-
-        Raises:
-            InvalidContext: The context does not belong to the environment's space.
-        """
+        """Return the opening of the world; raise InvalidContext if its space lacks the context."""
         environment, task = self.environment, self.task
         return Opening(
             context=environment.split_context(task.context),

@@ -54,12 +54,7 @@ class SharedWork(Generic[T]):
         return key in self._lines
 
     async def result_of(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Wait for the work of a key, which the first caller begins.
-
-        Args:
-            key: The name of the work.
-            work: Makes the work. Its exception is raised to each of the callers.
-        """
+        """Wait for the work of a key, which the first caller begins; its exception goes to each."""
         line = self._lines.get(key)
         if line is None:
             # A task of its own, so that the work goes on if the first caller leaves.
@@ -99,12 +94,9 @@ _SOON_S = 0.5
 
 
 async def start(session: Session) -> Prompt:
-    """Open a session's world and run its template to the prompt.
+    """Open a session's world, run its template to the prompt, and return that.
 
     If this call is cancelled, the half-made session ends as cancelled.
-
-    Returns:
-        The prompt.
 
     Raises:
         EnvironmentFailed: The setup failed; the session has ended and is recorded.
@@ -139,7 +131,6 @@ async def start(session: Session) -> Prompt:
 
 
 def _end_start(session: Session, end: SessionEnd) -> None:
-    """End a session that failed to start, unless it has an end by now."""
     session.post(EndWanted(end, abort=True))
 
 
@@ -176,13 +167,9 @@ def _why_not_started(session: Session) -> str:
 async def resume(session: Session) -> None:
     """Go on with a session that another server process began, and that this one has claimed.
 
-    The world is opened anew under the same context and seed, and the template runs to its prompt.
-    Then the world is brought to the last recorded step. A submitted answer is handed to the
-    template again.
-
-    Until this has returned, the state is `resuming`, and no call reaches the session.
-
-    If this call is cancelled, it waits in its record as it was.
+    The world is opened anew, and brought to the last recorded step; a submitted answer is handed
+    over again. No call reaches the session meanwhile. If this call is cancelled, it waits in its
+    record as it was.
 
     Raises:
         SessionEnded: The session cannot come back; it has ended as lost, and is recorded.

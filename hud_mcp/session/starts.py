@@ -46,17 +46,7 @@ _OTHER_ID = (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A requested start.
-
-    Attributes:
-        task: The bound task.
-        environment: Its environment.
-        caller: The caller who starts it.
-        job_id: The job of the session, or None.
-        counted_in: The job in which the task's starts are counted, or None.
-        provisional: Whether the session expires early until a caller acts on it.
-        session_id: The id that the caller chose; None if one is to be drawn.
-    """
+    """A requested start of a bound task; its starts count in the job `counted_in`."""
 
     task: Task
     environment: Environment
@@ -68,18 +58,7 @@ class Start:
 
 
 class SessionFactory:
-    """Makes sessions, and adds them to the roster.
-
-    Args:
-        roster: The sessions of this process.
-        store: The store of their records.
-        shared: The services that their worlds share.
-        limits: The bounds of the sessions.
-        reward_policy: The policy on rewards; None for the templates' and environments' own.
-        local_hosts: Hosts that any row may open, of this machine and of private networks too.
-        changes: The listeners to their records.
-        program: Returns a task that only the end of the event loop cancels.
-    """
+    """Makes sessions, and adds them to the roster."""
 
     def __init__(
         self,
@@ -105,11 +84,7 @@ class SessionFactory:
         self._setups: GroupSetups = service("group setups")(store)
 
     def make(self, start: Start, count: Count) -> Session:
-        """Make a new session.
-
-        Raises:
-            IdTaken: Another session here has the chosen id.
-        """
+        """Make a new session; raises IdTaken if another session here has the chosen id."""
         task, environment, caller = start.task, start.environment, start.caller
         session_id = start.session_id or f"sess-{secrets.token_hex(16)}"
         secret_digest = digest(session_id)
@@ -210,15 +185,7 @@ def _name(trajectory_id: str) -> str:
 
 
 class Starts:
-    """The start of sessions.
-
-    Args:
-        roster: The sessions of this process.
-        capacity: Makes room for them.
-        factory: Makes them.
-        finding: Finds sessions that began before.
-        store: The store of their records.
-    """
+    """The start of sessions."""
 
     def __init__(
         self,
@@ -312,12 +279,6 @@ async def join_job(store: Store, name: Any, caller: Caller, *, of_server: str | 
 
     A name belongs to its caller: the same name of another token is another job. No name leads to a
     job of a run, whose plan says what counts. So nobody joins or reads a neighbour's job.
-
-    Args:
-        store: The store of the job.
-        name: The caller's name for the job.
-        caller: The caller who starts a session in it.
-        of_server: The job of all the server's sessions, or None.
 
     Raises:
         InvalidTask: The name is not valid, or the caller may name no job here. Nothing was started.

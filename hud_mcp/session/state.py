@@ -1,9 +1,4 @@
-"""The state of a session, and the one table that changes it.
-
-`decide` is a table without I/O, clock or event loop. A state and an event give the next state and
-the effects. Nothing else changes a session. Facts that only I/O knows, such as the death of a
-world, come inside the events.
-"""
+"""The state of a session, and the one table that changes it, without I/O, clock or event loop."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -125,12 +120,7 @@ class State(NamedTuple):
         return Meets.START if self.phase in (Phase.STARTING, Phase.LAID_DOWN) else Meets.WORLD
 
     def may_be_taken(self, *, is_behind: bool, can_resume: bool) -> bool:
-        """Whether another server process could resume the session.
-
-        Args:
-            is_behind: Whether its world was used directly, and no snapshot has that use.
-            can_resume: Whether the world can be resumed from its record.
-        """
+        """Whether another server could resume it; `is_behind` after an unrecorded direct use."""
         return self.is_prompted and not self.provisional and not is_behind and can_resume
 
 
@@ -138,15 +128,7 @@ Decision: TypeAlias = tuple[State, tuple[ev.Effect, ...]]
 
 
 def decide(state: State, event: ev.Event) -> Decision:
-    """Return the state after an event, and the effects.
-
-    Args:
-        state: The present state.
-        event: The event. An event of an older life, or after the end, changes nothing.
-
-    Returns:
-        The next state, and the effects in their order.
-    """
+    """Return the next state, and the effects in their order; late events change nothing."""
     # A late report of an older world must not change the life that has replaced it.
     if getattr(event, "life", state.life) != state.life:
         return state, ()

@@ -1,7 +1,4 @@
-"""The calls on a session's world, and the agent's view of them.
-
-Every call is durable in the record before it returns, with its effects, even if it failed.
-"""
+"""The calls on a session's world: each is durable with its effects, even if it failed."""
 
 import asyncio
 import logging
@@ -42,12 +39,6 @@ class RequestedStep:
 
     A reply may be lost. Its caller says after how many steps the call was to happen. If the record
     has exactly one more, and that was this very call, nothing is done again.
-
-    Attributes:
-        kind: The call's name in the record.
-        actions: The wanted actions.
-        look: The wanted observation.
-        delivers_image: Whether the agent sees the picture.
     """
 
     kind: StepKind
@@ -62,17 +53,7 @@ class RequestedStep:
     async def recall(
         self, store: Store, trajectory_id: str, after_step: int, *, rewards_shown: bool
     ) -> Stepped | None:
-        """Return the result of a record's last step, if that is this call's; else None.
-
-        Args:
-            store: The store of the record.
-            trajectory_id: The id of the record.
-            after_step: The number of steps that the caller had seen.
-            rewards_shown: Whether the agent sees the reward of a step.
-
-        Raises:
-            StoreFailed: The record cannot be read.
-        """
+        """Return the result of the last step, if that is this call's; StoreFailed if unread."""
         if after_step < 0:
             return None
         steps = await store.load_steps(trajectory_id, after_step, after_step + 2)

@@ -36,15 +36,7 @@ class CallCutOff(HudMcpError):
 
 
 class Turn:
-    """The turn to use one life of a session's world. Nobody gets it before it is opened.
-
-    Args:
-        most: The most waiting calls.
-        contention: The machine's delays, which do not count against a call's limit.
-        name: The session's short name.
-        log: Takes a line for the session's log.
-        on_broken: Called in the turn of a call that finds the world broken.
-    """
+    """The turn to use one life of a session's world. Nobody gets it before it is opened."""
 
     __slots__ = (
         "_contention",
@@ -106,11 +98,8 @@ class Turn:
     ) -> T:
         """Make one call after the waiting ones, and return its result.
 
-        Args:
-            run: The call.
-            limit_s: The longest call.
-            detached: Whether the call goes on if the caller is cancelled.
-            check: Refuses the call by an exception, once its turn has come; None for no check.
+        A detached call goes on if its caller is cancelled. `check` refuses the call once its turn
+        has come.
 
         Raises:
             SessionBusy: Too many calls wait. Nothing was done.
@@ -129,13 +118,7 @@ class Turn:
         limit_s: float,
         check: Callable[[], None] | None = None,
     ) -> "asyncio.Task[T]":
-        """Make a call in a task of its own, without a waiting caller; raises as `call` does.
-
-        The call takes its place at once, so no later call overtakes its task.
-
-        Raises:
-            SessionBusy: Too many calls wait. Nothing was done.
-        """
+        """Make a call in a task of its own, in its place from now on; raises as `call` does."""
         making = self._call(self._reserve(), run, limit_s, check)
         task = asyncio.get_running_loop().create_task(making, name=f"call {self._name}")
         self._detached = self._detached or set()  # asyncio keeps only weak references to tasks
@@ -151,11 +134,7 @@ class Turn:
             task.exception()
 
     def cut_off(self) -> "asyncio.Future[None] | None":
-        """Cut the running call off, and give the turn to nobody any more.
-
-        Returns:
-            A future that is done once that call has left the world; None if none runs.
-        """
+        """Cut the running call off, and give the turn to nobody; its future ends as it leaves."""
         self._is_open = False
         if self._scope is None:
             return None
@@ -181,7 +160,6 @@ class Turn:
                 place.set_exception(why or CallCutOff())
 
     def _reserve(self) -> "asyncio.Future[None] | None":
-        """Take a place behind the waiting calls; None if the turn is the caller's at once."""
         if self._is_open and not self._is_taken and not self._waiting:
             self._is_taken = True
             return None

@@ -27,22 +27,7 @@ __all__ = ["Archive"]
 
 
 class Archive:
-    """A record for reading.
-
-    Each method raises `StoreFailed` if the store cannot be read. If a row is damaged, the error
-    names it.
-
-    Args:
-        database: The database of its rows.
-        screenshots: The folder of pictures.
-        objects: The object store of the pictures, if that folder has only copies.
-
-    Attributes:
-        database: The same, also for plugins with statements of their own.
-        screenshots: The same.
-        objects: The same.
-        folder: The folder of its files: beside a SQLite file, else in the user's data.
-    """
+    """A record for reading. Each method raises `StoreFailed` if it cannot, and names damage."""
 
     url: str
     """The SQLAlchemy URL of the database."""
@@ -62,11 +47,7 @@ class Archive:
         return self.database.path is None or self.database.path.exists()
 
     def look_for_it(self) -> None:
-        """Raise an error if the store does not exist: reading must not create one.
-
-        Raises:
-            SourceNotFound: It does not exist. The error says how to name another one.
-        """
+        """Raise SourceNotFound if the store does not exist: reading must not create one."""
         if not self.exists:
             path = Path(self.database.path or "")
             raise SourceNotFound(
@@ -75,11 +56,7 @@ class Archive:
             )
 
     async def load_trajectory(self, trajectory_id: str, *, turns: bool = False) -> Trajectory:
-        """Return the whole record of one session.
-
-        Args:
-            trajectory_id: The record's id.
-            turns: Whether to read the model's turns too. No agent may see them.
+        """Return the whole record of one session; models' `turns` are for no agent.
 
         Raises:
             SourceNotFound: There is no such trajectory.
@@ -127,11 +104,9 @@ class Archive:
     async def find_session(
         self, secret_digest: str, *, principal: str | None
     ) -> tuple[str, Receipt | None] | None:
-        """Look a session up by the hash of its id.
+        """Return the record's id and the receipt, if it has ended, by the hash of a session's id.
 
-        Returns:
-            The trajectory's id, and the receipt or None before the end. None if this principal
-            has no such session.
+        None if this principal has no such session.
         """
         return await self.database.read(
             lambda c: sql.sessions.find_session(c, secret_digest, principal)
@@ -154,22 +129,15 @@ class Archive:
         )
 
     async def check_tries(self, start_key: str, tries: int) -> None:
-        """Refuse a start beyond the limit, before anything is opened for it.
-
-        Raises:
-            LimitReached: No start is left.
-        """
+        """Raise LimitReached for a start beyond the limit, before anything is opened for it."""
         if self.exists:
             await self.database.read(lambda c: sql.jobs.check_tries(c, start_key, tries))
 
     async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 
-        Trajectories outside its plan are among them, marked `foreign`.
-
-        Args:
-            job_id: The job.
-            turns: Whether to read the model's turns too. No agent may see them.
+        Trajectories outside its plan are among them, marked `foreign`. Models' `turns` are for no
+        agent.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -211,11 +179,7 @@ class Archive:
         return await self._find_id("job", text, hint)
 
     async def find_trajectory_id(self, text: str) -> str:
-        """Return the whole id of a trajectory, as `find_job_id` does.
-
-        Raises:
-            SourceNotFound: There is none, or there are several. The error names close ones.
-        """
+        """Return the whole id of a trajectory; raises as `find_job_id` does."""
         hint = "`hud-mcp jobs ID` lists those of a job."
         if text.startswith("job-"):
             hint = f"Jobs have such ids: `hud-mcp jobs {printable(text)}` lists its trajectories."
@@ -226,11 +190,7 @@ class Archive:
         return await self.database.read(lambda c: sql.reading.find_id(c, kind, text, try_next=hint))
 
     async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> tuple[Job, list[str]]:
-        """Return a job and the ids of its trajectories, in the order in which they began.
-
-        Args:
-            job_id: The job.
-            foreign: Whether to return the trajectories outside its plan instead.
+        """Return a job and the ids of its trajectories, or of `foreign` ones, as they began.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -249,10 +209,7 @@ class Archive:
     async def list_trajectories(
         self, *, job_id: str | None = None, task_id: str | None = None, limit: int = 1000
     ) -> list[TrajectorySummary]:
-        """Return the newest trajectories in short, newest first.
-
-        They are those of a job, or of a task in whatever jobs; with neither, those of no job.
-        """
+        """Return the newest trajectories of a job, a task or neither, in short, newest first."""
         return await self.database.read(
             lambda c: sql.reading.load_summaries(
                 c, job_id=job_id, task_id=task_id, newest_first=True, limit=limit

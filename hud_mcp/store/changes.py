@@ -1,9 +1,8 @@
 """The changes of a session by its calls, made together with those of other sessions.
 
-Each checks that its server still owns the session, and holds the session's row meanwhile, so that
-no other server takes the session over between the check and the commit. Changes of one kind go to
-the driver as the rows of one statement. If that does not change all rows, each change is made
-alone, and raises its own error.
+Each checks that its server still owns the session. It holds the session's row until the commit, so
+that no other server takes it over. Changes of one kind are the rows of one statement. If that does
+not change all rows, each change is made alone, and raises its own error.
 """
 
 import math
@@ -54,11 +53,7 @@ class StartRule(Protocol):
         ...
 
     def check(self, connection: "Connection", principal: str | None, now: datetime) -> None:
-        """Refuse a start.
-
-        Raises:
-            LimitReached: The principal may not start one more. Nothing was written.
-        """
+        """Refuse a start by LimitReached; nothing was written."""
         ...
 
 
@@ -67,11 +62,7 @@ class _NotAll(Exception):
 
 
 def _only(changes: Sequence[T]) -> T:
-    """Return the one change that could not be made.
-
-    Raises:
-        _NotAll: It is one of several; each has to be made alone.
-    """
+    """Return the one change that could not be made; `_NotAll` if each has to be made alone."""
     if len(changes) > 1:
         raise _NotAll
     return changes[0]
@@ -80,9 +71,7 @@ def _only(changes: Sequence[T]) -> T:
 def make_changes(
     driver: "Driver", lease: Lease, changes: "Sequence[Change | Callable[[Connection], Any]]"
 ) -> list[Any]:
-    """Make changes in one transaction; return the result of each.
-
-    A single change keeps its place between those before it and after it.
+    """Make changes in one transaction, in order, and return the result of each.
 
     Raises:
         SessionTaken: Another server owns the session, or it has ended.
@@ -111,13 +100,7 @@ def make_changes(
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """The beginning of a session. Its result is the number of the start, from 1.
-
-    Attributes:
-        row: The columns, without the owner.
-        tries: The most starts; None for any number.
-        rule: The rule on the principal's starts, or None.
-    """
+    """The beginning of a session, as columns. Its result is the number of the start, from 1."""
 
     row: dict[str, Any]
     tries: int | None
@@ -131,14 +114,7 @@ class NewSession:
         rule: StartRule | None = None,
         **given: str | bool | None,
     ) -> "NewSession":
-        """Make the beginning of a session that nothing has followed yet.
-
-        Args:
-            begun: The record so far.
-            tries: The most starts.
-            rule: The rule on starts, if it applies to the principal.
-            given: The columns that are no part of a trajectory.
-        """
+        """Make the beginning of a session; `given` are the columns that no trajectory has."""
         row: dict[str, Any] = {
             "id": begun.id,
             "job_id": begun.job_id,
@@ -208,14 +184,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A step to write.
-
-    Attributes:
-        step: The action and its observation.
-        screenshot: Its picture, or None.
-        answers: Whether it submits the answer.
-        snapshot: The world's `snapshot` after it, which replaces the one before.
-    """
+    """A step to write, with its picture, and the world's `snapshot` that replaces the last."""
 
     step: TrajectoryStep
     screenshot: Screenshot | None = None
@@ -290,17 +259,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a session. A step that is recorded under its number stays unchanged.
-
-    Attributes:
-        session_id: The session.
-        steps: The rows of its next steps, in order, without the server.
-        state: The world's snapshot, and the step after which it was taken; None to keep the last.
-        prompt: The prompt; None to keep the recorded one.
-        answered_at: The time of the answer, if the last step gives one; else None.
-        stored_bytes: The session's stored bytes; None to count them later.
-        size: The written characters.
-    """
+    """The progress of a session: rows of steps, a snapshot after a step, and columns of its row."""
 
     session_id: str
     steps: "Sequence[Values]" = ()
@@ -312,13 +271,7 @@ class Progress:
 
     @classmethod
     def of(cls, session_id: str, steps: Sequence[NewStep], growth: "Growth") -> "Progress":
-        """Make the progress of steps, of which only the last may answer.
-
-        Args:
-            session_id: The session.
-            steps: The next steps.
-            growth: Counts their bytes once, however often they are written.
-        """
+        """Make the progress of steps, of which only the last answers; `growth` counts each once."""
         rows: list[Values] = []
         size, state = 0, None
         for new in steps:
@@ -392,13 +345,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class NewEnd:
-    """The end of a session. Its result is the receipt that stands: a recorded end stays.
-
-    Attributes:
-        session_id: The session.
-        receipt: The receipt.
-        stored_bytes: The session's stored bytes.
-    """
+    """The end of a session. Its result is the receipt that stands: a recorded end stays."""
 
     session_id: str
     receipt: Receipt

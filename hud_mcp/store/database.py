@@ -31,25 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class Database:
-    """A database and this server's lease on it. Constructing one touches nothing.
-
-    Args:
-        url: A path of a SQLite file, or a SQLAlchemy URL.
-        lease_s: The longest silence of a server before it owns nothing any more.
-        is_scratch: Whether the database ends with its process, so that no write has to survive a
-            power cut.
-        path: The SQLite file; None for any other database.
-        folder: The folder of its files: beside a SQLite file, else in the user's data folder.
-        lease: This server's lease.
-
-    Attributes:
-        url: Its SQLAlchemy URL.
-        path: The file, where it is SQLite's; else None.
-        folder: Where files that belong to it are: beside a SQLite file, else in the user's
-            data folder.
-        lease: This server's.
-        writer: Commits small changes on the event loop's own connection; `write` hands it the rest.
-    """
+    """A database and this server's lease on it. Constructing one touches nothing."""
 
     def __init__(self, url: str, lease_s: float, *, is_scratch: bool = False) -> None:
         self.url, self.path = read_place(url)
@@ -76,11 +58,7 @@ class Database:
         self._begin()
 
     async def read(self, read: "Callable[[Connection], T]") -> T:
-        """Call a function with a connection, on a thread, and return what it returns.
-
-        Raises:
-            StoreFailed: The database cannot be read.
-        """
+        """Call a function with a connection, on a thread; StoreFailed if it cannot be read."""
 
         def run() -> T:
             try:
@@ -102,9 +80,7 @@ class Database:
     ) -> "asyncio.Future[Any]":
         """Make a change durable, as `Writer.write` does, even if nobody waits for it.
 
-        Returns:
-            A future with the change's result. It raises `StoreFailed` if nothing was written, and
-            `SessionTaken` if another server owns the session.
+        The future has its result, or `StoreFailed` if nothing was written, or `SessionTaken`.
         """
         writing = self.writer.write(change, files, copy)
         return telemetry.timed(writing, "store") if telemetry.listeners else writing

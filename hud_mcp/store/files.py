@@ -36,11 +36,7 @@ _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder and its missing parents; existing ones stay unchanged.
-
-    Raises:
-        OSError: A folder cannot be made, or is a file.
-    """
+    """Make a folder and its missing parents; an OSError if one of them is a file."""
     for each in (*reversed(folder.parents), folder):
         try:
             each.mkdir(mode=_FOLDER, exist_ok=True)
@@ -49,11 +45,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> bool:
-    """Make an empty file if the path is free; return whether it was made.
-
-    Raises:
-        OSError: The file cannot be made.
-    """
+    """Make an empty file if the path is free; return whether it was made, or raise OSError."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE))
     except FileExistsError:
@@ -70,28 +62,16 @@ class ObjectStore(Protocol):
     """The place of pictures if their folder has only copies. Both methods block."""
 
     def put(self, path: Path, data: bytes) -> None:
-        """Write a picture whose copy is at the path.
-
-        Raises:
-            OSError: The picture was not written.
-        """
+        """Write a picture whose copy is at the path; an OSError means that it was not written."""
         ...
 
     def get(self, path: Path) -> None:
-        """Bring a picture to the path, if it is not there and the object store has it.
-
-        Raises:
-            OSError: The object store does not answer.
-        """
+        """Bring a picture to the path if it lacks there; an OSError if nobody answers."""
         ...
 
 
 def read_file(path: Path, sha256: str) -> bytes | None:
-    """Return a file's content; None if it is missing or damaged.
-
-    Raises:
-        OSError: The file exists but cannot be read.
-    """
+    """Return a file's content; None if it is missing or damaged; OSError if it is unreadable."""
     try:
         data = path.read_bytes()
     # A missing folder is a missing file, too: pictures can be removed by hand.
@@ -104,12 +84,9 @@ def read_file(path: Path, sha256: str) -> bytes | None:
 
 
 def save_file(path: Path, data: bytes) -> None:
-    """Write a file whole if it is missing or damaged.
+    """Write a file whole if it is missing or damaged; after an OSError nothing of it stays.
 
     The file survives the death of the process. A later read notices damage by a loss of power.
-
-    Raises:
-        OSError: The file could not be written; nothing of it stays.
     """
     try:
         # The content is compared, because a loss of power can leave the right size.
@@ -137,8 +114,8 @@ def save_file(path: Path, data: bytes) -> None:
 def threads_of_files() -> ThreadPoolExecutor:
     """The threads that write the files of steps.
 
-    They are a pool of their own, because a slow look-up of a host's name can fill the event loop's.
-    A hop to them takes one turn of the loop, and one to AnyIO's takes three.
+    A slow look-up of a host's name can fill the event loop's. A hop to these takes one turn of the
+    loop, and one to AnyIO's takes three.
     """
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="hud-mcp-files")
 
@@ -148,10 +125,7 @@ if hasattr(os, "register_at_fork"):  # a forked process has no threads of its pa
 
 
 def mark_for(folder: Path, url: str) -> tuple[Path, bytes] | None:
-    """Return the file, with its content, that marks a folder as used by a store.
-
-    None for a SQLite file beside the folder, which is found there.
-    """
+    """Return the file that marks a folder as a store's; None for one beside its SQLite file."""
     path = read_place(url)[1]
     if path is not None and folder == Path(os.path.realpath(path)).parent / "screenshots":
         return None

@@ -1,10 +1,9 @@
 """The ownership of sessions by server processes, so that two never run the same one.
 
-A session names its owner. A dead server loses its sessions: on its own machine, its lock file is
-free at once; elsewhere, its last sign of life gets too old. On one machine the age is measured by
-the monotonic clock, which all its processes share and nobody sets. Between machines it is measured
-by the database's clock. Every write of a session also checks that its writer still owns it. So a
-server that was suspended for longer than the lease finds out, and changes nothing.
+A dead server loses its sessions. On its own machine, its lock file is free at once; elsewhere, its
+last sign of life gets too old. One machine measures that by its monotonic clock, which nobody sets,
+and others by the database's. Every write of a session also checks its owner, so a server that was
+suspended for longer finds out.
 """
 
 import logging
@@ -35,17 +34,7 @@ _BEATS = 6
 
 
 class Lease:
-    """One server's entry in the store, with the lock file that its death frees.
-
-    Args:
-        folder: The folder of lock files; every server of this machine on this store has its own.
-        lease_s: The longest silence of a server before it owns nothing any more.
-        details: More columns of its entry.
-
-    Attributes:
-        details: Further columns of its entry.
-        is_registered: Whether this server is registered.
-    """
+    """One server's entry in the store, with the lock file that its death frees."""
 
     def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
         self.server_id = _new_id()
@@ -79,9 +68,7 @@ class Lease:
     def forget(self, *, stays: bool = False) -> None:
         """Undo an entry whose transaction failed, or that was removed.
 
-        Args:
-            stays: Whether the entry is still in the database. Then the free lock file tells other
-                servers that this one is dead, and the one that removes the entry removes the file.
+        If it stays in the database, the free lock file tells other servers that this one is dead.
         """
         lock, self._lock, self.is_registered = self._lock, None, False
         if lock is None:
@@ -133,11 +120,7 @@ class Lease:
                 path.unlink(missing_ok=True)
 
     def claim(self, connection: "Connection", trajectory_id: str) -> int | None:
-        """Claim a session for this server, if it goes on and no living server owns it.
-
-        Returns:
-            The session's stored bytes; None if this server did not get it.
-        """
+        """Claim a session without a living owner; return its stored bytes, or None on failure."""
         self.register(connection)
         row = sql.reading.session_row(connection, trajectory_id)
         if row is None or row.ended_at is not None:

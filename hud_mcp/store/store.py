@@ -1,9 +1,7 @@
-"""A record on disk or in a database, with all writes.
+"""A record on disk or in a database, with all writes; SQLAlchemy loads at the first use.
 
-A write that has returned survives the death of the process; the end of a session survives a loss
-of power too. The database is SQLite's in WAL mode, or PostgreSQL by URL. Screenshots are files
-named by their hash, written before the row that refers to them. SQLAlchemy loads when the store
-is first used.
+A write that has returned survives the death of the process. The end of a session survives a loss of
+power too. Screenshots are files named by their hash, written before the row that refers to them.
 """
 
 import asyncio
@@ -52,21 +50,16 @@ class Store(Archive):
     session also raises `SessionTaken` if another server owns the session.
 
     Args:
-        url: A path of a SQLite file, or a SQLAlchemy URL (`sqlite:///…`,
-            `postgresql+psycopg://…`).
-        screenshots: The folder of pictures, or the URL of a folder in an object store. The
-            default is `HUD_MCP_PICTURES`, else a folder beside the SQLite file or in the user's
-            data.
-        lease_s: Seconds without a sign of life after which another server may take over a
-            server's sessions. All servers of a store use the same value.
-        is_scratch: Whether the store is deleted with its process. Writes then do not wait for
-            the disk.
+        url: A path of a SQLite file, or a SQLAlchemy URL (`sqlite:///…`, `postgresql+psycopg://…`).
+        screenshots: The folder of pictures, or the URL of a folder in an object store. The default
+            is `HUD_MCP_PICTURES`, else a folder beside the SQLite file or in the user's data.
+        lease_s: Seconds without a sign of life after which another server may take over a server's
+            sessions. All servers of a store use the same value.
+        is_scratch: Whether the store is deleted with its process. Writes then do not wait for the
+            disk.
         writes_late: Whether steps may be shown before they are written. A session that begins here
             is then lost if its server dies before the answer.
         start_rule: The rule on starts: quotas of principals, over all servers of the store.
-
-    Attributes:
-        writes_late: The same.
     """
 
     def __init__(
@@ -99,11 +92,9 @@ class Store(Archive):
         await self.database.write(lambda c: sql.jobs.insert_job(c, job, tasks))
 
     async def plan_run(self, job_id: str, run: str) -> None:
-        """Add a run to a job's plan before the run begins. From then on, only planned runs count.
+        """Add a run, by the SHA-256 of its session's id, to a job's plan before it begins.
 
-        Args:
-            job_id: The job.
-            run: The SHA-256 of the session id that was chosen for the run.
+        From then on, only planned runs count.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -111,9 +102,7 @@ class Store(Archive):
         await self.plan_runs(job_id, [run])
 
     async def plan_runs(self, job_id: str, runs: Sequence[str]) -> None:
-        """Add several runs to a job's plan in one commit, as `plan_run` adds one.
-
-        A planned run that never begins counts nowhere.
+        """Add runs to a job's plan in one commit; a planned run that never begins counts nowhere.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -133,11 +122,7 @@ class Store(Archive):
         await self.database.write(lambda c: sql.jobs.update_job(c, job))
 
     async def join_job(self, job: Job) -> bool:
-        """Record a job, unless the store has one with its id.
-
-        Returns:
-            Whether the recorded job has no plan, so that each of its sessions counts.
-        """
+        """Record a job, unless it exists; return whether it has no plan, so all of it counts."""
         return await self.database.write(lambda c: sql.jobs.join_job(c, job))
 
     # Sessions: each of these checks that this server owns the session.
@@ -157,20 +142,9 @@ class Store(Archive):
     ) -> "asyncio.Future[int]":
         """Record the beginning of a session of this server, with its prompt if that is known.
 
-        Args:
-            trajectory: The record so far.
-            secret_digest: The SHA-256 of the session's id.
-            principal: The session's principal.
-            reward_policy: The reward policy at the start.
-            environment_digest: The digest of the environment's source.
-            live_token: The token of its live page.
-            start_key: The key that counts starts; the default is the session's own id.
-            tries: The largest number of starts; None for any number.
-            token_digest: The digest of the caller's token; None without one.
-
-        Returns:
-            A future that ends once the row is durable, with the number of this start, from 1.
-            The row is written even if nobody awaits the future.
+        The future ends once the row is durable, with the number of this start, from 1. The row is
+        written even if nobody awaits it. Starts are counted by `start_key`, by default the
+        session's own id.
 
         Raises:
             IdTaken: Another session has its id. Nothing was written.
@@ -221,30 +195,17 @@ class Store(Archive):
         answers: bool = False,
         snapshot: bytes | None = None,
     ) -> None:
-        """Record one step, its picture, and the state of the world after it.
+        """Record one step, its picture, and the world's snapshot, in place of the last one.
 
-        Args:
-            trajectory_id: The record's id.
-            step: The action and its observation.
-            screenshot: Its picture.
-            answers: Whether it submits the answer.
-            snapshot: The result of the world's `snapshot`; it replaces the earlier one.
-
-        A recorded step with the same number stays as it is. So a caller that was cut off while
-        it waited can add the step again.
+        A recorded step with the same number stays as it is. So a caller that was cut off while it
+        waited can add the step again.
         """
         await self.write_steps(trajectory_id, [NewStep(step, screenshot, answers, snapshot)])
 
     def write_steps(self, trajectory_id: str, steps: Sequence[NewStep]) -> "asyncio.Future[None]":
-        """Record steps of one session together, in order; each as `add_step` does.
+        """Record steps of one session together, in order, of which only the last may answer.
 
-        Args:
-            trajectory_id: The record's id.
-            steps: At least one; only the last may answer.
-
-        Returns:
-            A future that ends once the steps are durable. They are written even if nobody
-            awaits it.
+        The future ends once they are durable. They are written even if nobody awaits it.
         """
         files = [
             (self.screenshots / (new.step.screenshot or ScreenshotRecord.of(shot)).name, shot.data)
@@ -261,11 +222,7 @@ class Store(Archive):
         return self.database.write(change, files, copy=copy)
 
     async def save_picture(self, picture: Screenshot) -> bool:
-        """Write the file of a picture before the step that names it, so that this is committed.
-
-        Returns:
-            Whether it is written. If not, `write_steps` writes it with the step.
-        """
+        """Write the file of a picture before its step; if False, `write_steps` writes both."""
         if self.objects is not None or self._mark is not None or not self.database.writer.lane:
             return False
         path = self.screenshots / ScreenshotRecord.of(picture).name
@@ -278,14 +235,12 @@ class Store(Archive):
         return True
 
     def commit_step(self, trajectory_id: str, new: NewStep) -> bool:
-        """Record a small step at once, on the running event loop's own connection.
-
-        The file of its picture, if it has one, is written.
+        """Record a small step at once, on the event loop's own connection, after its picture.
 
         Returns:
             Whether it is recorded. If not, nothing was written, and `write_steps` must be called:
-            the step has a snapshot or is large; the database is a server or is busy; or the
-            session is another server's.
+                the step has a snapshot or is large; the database is a server or is busy; or the
+                session is another server's.
         """
         if not self.database.writer.lane or self._growth.is_due(trajectory_id):
             return False
@@ -299,16 +254,11 @@ class Store(Archive):
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
     ) -> "asyncio.Future[int]":
-        """Record a model's turns, masked and cut, whichever server runs the session.
+        """Record a model's turns, masked and cut, whichever server runs the session, or ran it.
 
-        Args:
-            trajectory_id: The session's record. It may have ended.
-            turns: In order. A turn that is already recorded stays as it is.
-            before_step: The number of steps so far; None to count the recorded ones.
-
-        Returns:
-            A future that ends once they are durable, with the number of turns that had no room.
-            They are written even if nobody awaits it, and before any later write.
+        A recorded turn stays as it is. Without `before_step`, the recorded steps are counted. The
+        future ends once they are durable, with the number of turns that had no room. They are
+        written even if nobody awaits it, and before any later write.
         """
         return self.database.write(
             lambda c: sql.turns.add_turns(c, trajectory_id, turns, before_step)
@@ -323,11 +273,8 @@ class Store(Archive):
     ) -> None:
         """Record lines of a session's log, each with its time.
 
-        Args:
-            trajectory_id: The record's id.
-            lines: In order.
-            first: The number of the first line in the session's own log. A line whose number is
-                recorded stays as it is. None for lines that others add.
+        `first` is the number of the first line in the session's own log, where a recorded number
+        stays. It is None for lines that others add.
         """
         if not lines:
             return
@@ -338,20 +285,14 @@ class Store(Archive):
         )
 
     async def mark(self, trajectory_id: str, facts: Mapping[str, bool | int]) -> None:
-        """Record facts of a session that goes on.
-
-        Args:
-            trajectory_id: The record's id.
-            facts: Some of the fields of `SessionFacts`, by name.
-        """
+        """Record facts of a session that goes on, by the names of `SessionFacts`."""
         await self._update_session(trajectory_id, dict(facts))
 
     def end_session(self, trajectory_id: str, receipt: Receipt) -> "asyncio.Future[Receipt]":
         """Record how a session ended, once. A recorded end stays.
 
-        Returns:
-            A future that ends once the end is durable, with the receipt that stands. The end is
-            written even if nobody awaits it.
+        The future ends once the end is durable, with the receipt that stands. The end is written
+        even if nobody awaits it.
         """
         has_state = receipt.outcome is Outcome.GRADED
         stored_bytes = self._growth.total(trajectory_id, with_state=has_state)
@@ -365,11 +306,7 @@ class Store(Archive):
         return written
 
     async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
-        """Release a session, so that another server can resume it.
-
-        Args:
-            trajectory_id: The record's id.
-            flushed: Whether every step that the agent has seen is written.
+        """Release a session to other servers; `flushed` says that every shown step is written.
 
         Raises:
             StoreFailed: This server still owns the session.
@@ -399,11 +336,7 @@ class Store(Archive):
         )
 
     def check_writable(self) -> "asyncio.Future[None]":
-        """Write this server's sign of life, and register the server if it is new.
-
-        Returns:
-            A future that ends once that is durable. If it fails, nothing can be written.
-        """
+        """Write this server's sign of life, and register it if new; if that fails, all fails."""
 
         def run(connection: "Connection") -> None:
             self.database.lease.register(connection)
@@ -414,11 +347,8 @@ class Store(Archive):
     async def close(self, *, within_s: float | None = None) -> None:
         """Finish accepted writes, release this server's sessions, and disconnect.
 
-        It may be called twice.
-
-        Args:
-            within_s: Seconds to wait. Writes that a locked database has not taken by then are
-                lost with the process. None waits without a limit.
+        It may be called twice. Writes that a locked database has not taken `within_s` are lost with
+        the process. None waits without a limit.
         """
         await self.database.close(within_s)
 

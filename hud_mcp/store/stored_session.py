@@ -63,15 +63,7 @@ class StoredSession:
 
 @dataclass(frozen=True)
 class OwnSession:
-    """A session in its caller's list.
-
-    Attributes:
-        trajectory_id: The record's id.
-        task: The task's id.
-        environment: Its environment's name.
-        started_at: The time of its beginning.
-        has_ended: Whether it is over.
-    """
+    """A session in its caller's list."""
 
     trajectory_id: str
     task: str

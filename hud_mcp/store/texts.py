@@ -11,14 +11,7 @@ __all__ = ["dump", "printable", "read_json", "storable", "to_json"]
 
 
 def dump(value: BaseModel, *, exclude_defaults: bool = False, finite: bool = True) -> str:
-    """Return a value as JSON, as `to_json` writes it.
-
-    Args:
-        value: The value.
-        exclude_defaults: Whether fields with their default are left out.
-        finite: Whether all numbers of its own fields are finite. Pydantic would write `null` for
-            any other.
-    """
+    """Return a value as JSON, as `to_json` does; not `finite` keeps numbers that Pydantic nulls."""
     if finite:
         try:
             return value.model_dump_json(exclude_defaults=exclude_defaults, ensure_ascii=True)
@@ -45,7 +38,7 @@ def to_json(value: Any) -> str:
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text, as Python's `json` reads it, in half of the time.
+    """Read a JSON text as Python's `json` does, in half of the time.
 
     Raises:
         ValueError: The text is no JSON.

@@ -1,9 +1,9 @@
 """The two writers: an event loop for small changes of its sessions, and one thread for the rest.
 
-SQLite commits a step in less time than it takes to wake a thread, if nobody waits for the disk or
-for a lock. So starts, prompts, steps and answers have a lane of their own. The thread writes files,
-snapshots, logs, receipts, jobs and signs of life, and moves SQLite's log on. Waiting writes are
-committed together, and nothing overtakes them. A database server has only the thread.
+SQLite commits a step sooner than a thread wakes, if nobody waits for the disk or a lock. So starts,
+prompts, steps and answers have a lane of their own. The thread writes the rest, and moves SQLite's
+log on. Waiting writes are committed together, and nothing overtakes them. A database server has
+only the thread.
 """
 
 import asyncio
@@ -59,13 +59,7 @@ _PAGES_BYTES = 3 * 4096
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """Changes and files that become durable together.
-
-    Attributes:
-        change: The change. It is made again if a commit that it shared has failed.
-        files: The files that must exist before, each with its content.
-        waiting: The future of the caller, in the caller's event loop.
-    """
+    """A change and files that become durable together; it is made again after a failed commit."""
 
     change: "Change | Callable[[Connection], Any]"
     files: Sequence[tuple[Path, bytes]]
@@ -82,13 +76,7 @@ class Write:
 
 
 class Writer:
-    """Writes on one of two ways, by the kind of the change.
-
-    Args:
-        open_engine: Returns the open database, and opens it if necessary.
-        lease: The lease of this server; while it is registered, the thread gives its signs of life.
-        shown: The log's name of the database.
-    """
+    """Writes on one of two ways, by the kind of the change; the thread gives the lease's signs."""
 
     def __init__(self, open_engine: "Callable[[], Engine]", lease: Lease, shown: str) -> None:
         self._open = open_engine
@@ -114,12 +102,9 @@ class Writer:
         return self._lanes.get(asyncio.get_running_loop())
 
     def commit(self, change: Change) -> list[Any] | None:
-        """Commit a small change on the running event loop's own connection, without waiting.
+        """Commit a small change on the event loop's own connection, without overtaking another.
 
-        It does not overtake an earlier write.
-
-        Returns:
-            The rows of the result. None if nothing was committed; then `write` takes the change.
+        None if nothing was committed; then `write` takes the change.
         """
         lane = self.lane
         if lane is None:
@@ -143,16 +128,10 @@ class Writer:
         files: Sequence[tuple[Path, bytes]] = (),
         copy: Callable[[Path, bytes], None] | None = None,
     ) -> "asyncio.Future[Any]":
-        """Hand a change over. It is made even if the wait for it is cancelled.
+        """Hand a change over, after its files. It is made even if the wait for it is cancelled.
 
-        Args:
-            change: The change. It is made again if a commit that it shared has failed.
-            files: The files that must exist before, each with its content.
-            copy: Called with each of these files before, to write it elsewhere too; it may block.
-
-        Returns:
-            A future with the result of the change, or its error, once it is durable. Cancelling the
-            future does not cancel the write.
+        `copy` also writes each file elsewhere before; it may block. The future has the result of
+        the change, or its error, once it is durable.
         """
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[Any] = loop.create_future()
@@ -171,8 +150,7 @@ class Writer:
     async def _copy(self, write: Write, copy: Callable[[Path, bytes], None]) -> None:
         """Write files elsewhere too, then hand the change over.
 
-        The writing thread does not do this: another machine may be slow, and signs of life must not
-        wait for it.
+        The writing thread does not do this, because signs of life must not wait for a slow machine.
         """
 
         def run() -> None:
@@ -202,11 +180,7 @@ class Writer:
                 self._thread.start()
 
     async def close(self, within_s: float | None) -> bool:
-        """Finish the accepted writes, and release this server's sessions.
-
-        Returns:
-            Whether the thread has ended in time.
-        """
+        """Finish the accepted writes, and release this server's sessions, if the time suffices."""
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         # Nobody waits in a loop that has ended.
@@ -340,12 +314,7 @@ class Writer:
 
     @contextmanager
     def _transaction(self, *, lasts: bool = False) -> "Generator[Driver]":
-        """Begin a writing transaction, on a connection that is kept while it works.
-
-        Args:
-            lasts: Whether it survives a loss of power. Every one does if the system does not name
-                its starts: then no later server could notice a loss.
-        """
+        """Begin a writing transaction, on a connection that is kept while it works."""
         if self._connection is None:
             self._connection = self._open().connect()
         connection = self._connection

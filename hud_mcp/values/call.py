@@ -1,8 +1,7 @@
 """A call in a task: a function of its environment, with arguments.
 
-`setup` and `evaluate` of a task are calls. People write them in many forms, which are the HUD
-SDK's. Files and the record have one: `[{"function": "goto", "args": ["/"]}]`. This module reads the
-forms; the functions are the environment's.
+People write `setup` and `evaluate` of a task in many forms, which are the HUD SDK's. Files and the
+record have one: `[{"function": "goto", "args": ["/"]}]`.
 """
 
 import inspect
@@ -129,28 +128,22 @@ HudStyleConfig = FunctionConfig
 FunctionConfigs: TypeAlias = (
     str | tuple[Any, ...] | Mapping[str, Any] | FunctionConfig | Sequence[Any] | None
 )
-"""The forms of calls: a name; a tuple of a name and its arguments; a mapping with a `function` and
-`args`; a list of these, in order. None and empty values are no call.
-"""
+"""The forms of calls: a name; a tuple of a name and arguments; a mapping; a list of these; None."""
 
 HudStyleConfigs = FunctionConfigs
 
 
 def read_calls(given: Any) -> tuple[FunctionConfig, ...]:
-    """Read calls in Python's forms: a tuple is one call, a list is a sequence of calls.
-
-    Raises:
-        ValueError: The value is no form of a call; the text shows it, and the forms.
-    """
+    """Read calls in Python's forms, a tuple for one and a list for several, or raise ValueError."""
     return _read(given, from_json=False)
 
 
 def read_json_calls(given: Any) -> tuple[FunctionConfig, ...]:
     """Read calls in a file's forms, in which a list may be one call.
 
-    `[["goto", "/"], ["click", "#next"]]` are two calls. A flat list is one call if its first item
-    is a name and the others cannot all be names: `["goto", "https://example.com"]`. If each may be
-    a name, the environment decides: see `Environment.bind`.
+    `[["goto", "/"], ["click", "#next"]]` are two calls. A flat list is one call if its items cannot
+    all be names: `["goto", "https://example.com"]`. If each may be a name, the environment decides:
+    see `Environment.bind`.
 
     Raises:
         ValueError: As for `read_calls`.

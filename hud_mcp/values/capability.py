@@ -1,7 +1,4 @@
-"""A running service that an agent may use directly: its protocol and address.
-
-This module owns the value that the HUD wire calls a binding; it connects to nothing.
-"""
+"""A running service that an agent may use directly, HUD's binding: its protocol and address."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -225,11 +222,7 @@ class Capability(Value):
 
 
 def _parse(name: str, url: str, *, default: str) -> SplitResult:
-    """Return a URL's parts.
-
-    Raises:
-        InvalidEnvironment: The URL has no host, or no possible port.
-    """
+    """Return a URL's parts; raise InvalidEnvironment if it has no host, or no possible port."""
     whole = url if "://" in url else f"{default}://{url}"
     try:
         parts = urlsplit(whole)

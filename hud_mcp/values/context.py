@@ -1,7 +1,4 @@
-"""Contexts: the chosen values of the features in which one world may differ from another.
-
-This module declares features, checks values, and selects contexts. `sampler` draws them.
-"""
+"""Contexts: the chosen values of the features in which one world may differ from another."""
 
 import math
 import random
@@ -165,10 +162,9 @@ class ContextSelector(ABC):
 
     Args:
         contexts: The contexts by any keys. A context's id is its place, from 0.
-        n_calls: The number of `select` calls.
 
     Attributes:
-        n_calls: How often `select` was called.
+        n_calls: The number of `select` calls.
         context_id: The id of the context that was selected last; None before the first.
 
     Raises:
@@ -235,11 +231,7 @@ class ContextSelector(ABC):
         return context
 
     def check_id(self, context_id: Any) -> int:
-        """Return an id as a plain integer.
-
-        Raises:
-            InvalidContext: No context has the id.
-        """
+        """Return an id as a plain integer; raise InvalidContext if no context has it."""
         plain = plain_value(context_id)
         if isinstance(plain, bool) or plain not in range(len(self._contexts)):
             raise InvalidContext(

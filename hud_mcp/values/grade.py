@@ -1,8 +1,4 @@
-"""The grade of a finished task: a reward, its parts, a sentence; never a default.
-
-This module reads a template's grade. A missing grade is None; a failure is an `Outcome` of its own,
-and has no reward.
-"""
+"""The grade of a finished task: a reward, its parts, a sentence; never a default."""
 
 import math
 from collections.abc import Mapping
@@ -53,11 +49,7 @@ class SubScore(Value):
 
     @property
     def shown_children(self) -> tuple["SubScore", ...]:
-        """The children that an agent may see.
-
-        None if `info` has `"children_private": True`, because the children's names reveal the
-        criteria.
-        """
+        """The children that an agent may see; none if `info` says that they are private."""
         return () if self.info.get("children_private") is True else self.children
 
     def to_summary(self) -> dict[str, Any]:
@@ -85,12 +77,10 @@ class Grade(Value):
 
 
 def read_grade(value: Any, *, where: str) -> Grade:
-    """Read the grade that a template yielded.
+    """Read the grade that a template yielded, at a file and line.
 
-    Args:
-        value: A number (True is 1.0), a `Grade`, a mapping with a numeric `score` or `reward`, or
-            any object with a numeric `reward`, such as an `EvaluationResult`.
-        where: The template's file and line, for the error.
+    It is a number (True is 1.0), a `Grade`, or a mapping with a numeric `score` or `reward`. It may
+    be any object with a numeric `reward`, such as an `EvaluationResult`.
 
     Raises:
         GradingFailed: The value is none of these, is not finite, or reports that grading failed.

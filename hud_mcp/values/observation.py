@@ -1,7 +1,4 @@
-"""Observations: text, a screenshot, or both, within a budget.
-
-This module has the values, and fits a picture into a budget. A world takes the picture.
-"""
+"""Observations: text, a screenshot, or both, within a budget."""
 
 import base64
 import hashlib
@@ -53,9 +50,7 @@ JPEG_QUALITY = 80
 """The quality of JPEG pictures, unless another was chosen."""
 
 _JPEG_QUALITIES = (JPEG_QUALITY, 65, 50, 35)
-"""The qualities that are tried until a picture fits. Below 35 small text is gone, so the size
-shrinks.
-"""
+"""The qualities that are tried until a picture fits; below 35 small text is gone."""
 
 
 class Screenshot(Value):
@@ -78,11 +73,7 @@ class Screenshot(Value):
 
     @classmethod
     def from_bytes(cls, data: bytes, *, scale: float = 1.0) -> "Screenshot":
-        """Read the size and the format from an encoded PNG or JPEG.
-
-        Raises:
-            ValueError: The bytes are neither.
-        """
+        """Read the size and the format from an encoded PNG or JPEG; else raise ValueError."""
         try:
             with libraries.Image.open(io.BytesIO(data)) as image:
                 width, height, kind = image.width, image.height, image.format
@@ -190,14 +181,8 @@ class Look(Value):
 def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
     """Bring a picture within a budget: smaller first, then JPEG, then lower quality.
 
-    Args:
-        shot: The world's picture.
-        look: The budget: `max_edge_px` for the longest edge, `max_image_bytes` encoded.
-
-    Returns:
-        The picture to show. Its `scale` maps its pixels back to CSS pixels. A fitting picture is
-        returned unchanged. Hosts that rescale pictures move the places that a model clicks, so
-        nothing larger may leave.
+    Its `scale` maps its pixels back to CSS pixels. Hosts that rescale pictures move the places that
+    a model clicks, so nothing larger may leave.
     """
     longest = max(shot.width_px, shot.height_px)
     if longest <= look.max_edge_px and len(shot.data) <= look.max_image_bytes:
@@ -251,14 +236,7 @@ def encode_picture(
     quality: int = JPEG_QUALITY,
     scale: float = 1.0,
 ) -> Screenshot:
-    """Encode a Pillow picture, quickly rather than small.
-
-    Args:
-        picture: The picture.
-        kind: The format.
-        quality: The quality of a JPEG.
-        scale: CSS pixels per pixel of the picture.
-    """
+    """Encode a Pillow picture, quickly rather than small."""
     out = io.BytesIO()
     if kind == "png":
         picture.save(out, "PNG", compress_level=1)

@@ -48,13 +48,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Declared:
-    """A field with the option that it declares.
-
-    Attributes:
-        name: The field's name.
-        field: The field.
-        option: The option.
-    """
+    """A field with its name, and the option that it declares."""
 
     name: str
     field: FieldInfo
@@ -94,16 +88,10 @@ def input_reader(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def read_options(
     model: type[ValueT], given: Mapping[str, Any], spelled: Callable[[Declared], str]
 ) -> ValueT:
-    """Read the values of options, by the names of their fields.
+    """Read the values of options, by the names of their fields; HudMcpError for the first fault.
 
-    Args:
-        model: The class that declares the options.
-        given: The values that somebody gave. The others keep their defaults, and are not in the
-            result's `model_fields_set`.
-        spelled: The name of an option where it was given, for the error.
-
-    Raises:
-        HudMcpError: A value is wrong. The text names the first.
+    The others keep their defaults, and are not in the result's `model_fields_set`. `spelled` gives
+    the name of an option in the error.
     """
     for each in declared(model):
         value, choices = given.get(each.name), each.option.choices
@@ -125,11 +113,7 @@ def read_options(
 
 
 def fields_by_keyword(model: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of keywords by the names of their fields.
-
-    Raises:
-        TypeError: A keyword is unknown.
-    """
+    """Return the values of keywords by the names of their fields; TypeError for an unknown one."""
     fields = {each.keyword: each.name for each in declared(model)}
     for keyword in given:
         if keyword not in fields:

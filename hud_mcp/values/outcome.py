@@ -1,7 +1,7 @@
 """The ends of sessions, and their meaning in every text, count and retry.
 
-This module has every outcome and every class of runs. Figures, pages, commands and the rollout ask
-it, and have no list of their own. `Outcome.add` adds an author's own outcome.
+Figures, pages, commands and the rollout ask this module, and have no list of their own.
+`Outcome.add` adds an author's own outcome.
 """
 
 import math
@@ -86,7 +86,6 @@ class OutcomeClass(str):
         return str(self)
 
     def __str__(self) -> str:
-        """Its name as plain text."""
         return str.__str__(self)
 
     @classmethod
@@ -154,11 +153,7 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
     LOST: ClassVar["Outcome"]
 
     def __new__(cls, name: str) -> "Outcome":  # noqa: PYI034  # there is no subclass of it
-        """Find an outcome by its name.
-
-        Raises:
-            ValueError: No outcome has that name.
-        """
+        """Find an outcome by its name; raise ValueError if none has it."""
         found = OUTCOMES.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]  # a record's
         if found is None:
             raise ValueError(f"{name!r} is not an outcome; there are {', '.join(OUTCOMES)}")
@@ -198,11 +193,9 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
         return made
 
     def __repr__(self) -> str:
-        """Return the form of an enumeration's member."""
         return f"<Outcome {self.value!r}>"
 
     def __reduce__(self) -> tuple[type["Outcome"], tuple[str]]:
-        """Copy and unpickle to the same object."""
         return (Outcome, (self.value,))
 
     @classmethod
@@ -293,26 +286,14 @@ Outcome.LOST = Outcome.add("lost", ended="was lost {at}", is_rare=False)
 
 
 def cause_of(outcome: Outcome, named: Cause | None = None) -> Cause:
-    """Return the cause of an end.
-
-    Args:
-        outcome: The outcome.
-        named: The receipt's cause. None in a receipt older than causes, which counts as then:
-            cancelled and expired are the agent's.
-    """
+    """Return the cause of an end: the receipt's, or the default in one older than causes."""
     return outcome.cause if named is None else named
 
 
 def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None) -> OutcomeClass:
     """Return the class of a run: its outcome, `INTERRUPTED` or `UNFINISHED`.
 
-    A graded record without a finite reward counts as `grading_failed`, because it has no number to
-    count.
-
-    Args:
-        outcome: Its outcome; None while it runs.
-        cause: The cause of the outcome.
-        reward: The reward of its grade, or None.
+    A graded record without a finite reward counts as `grading_failed`: it has no number to count.
     """
     if outcome is None:
         return UNFINISHED
@@ -324,11 +305,5 @@ def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None)
 
 
 def is_try(outcome: Outcome, cause: Cause | None, *, used: bool) -> bool:
-    """Whether a session with this end was one of the tries of its task.
-
-    Args:
-        outcome: The outcome.
-        cause: The cause in its receipt.
-        used: Whether it had a step.
-    """
+    """Whether a session with this end, with or without a step, was one of its task's tries."""
     return cause_of(outcome, cause) is Cause.AGENT and (used or outcome.counts_unused)

@@ -1,7 +1,7 @@
 """The sampler of contexts, and ConfigSpace's hyperparameters beside features.
 
 A `ContextFeature` tells the allowed values; a hyperparameter also tells how likely each is.
-Every function that takes features takes hyperparameters too. ConfigSpace loads with the first.
+ConfigSpace loads with the first.
 """
 
 import math

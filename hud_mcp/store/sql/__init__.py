@@ -1,11 +1,7 @@
 """Tables, statements and migrations. SQLAlchemy loads here and nowhere else.
 
-Functions take an open connection, on the thread of the reader or writer. They raise the errors of
-the methods of `Store` that call them. `schema.py` declares the tables, `columns.py` their types and
-damaged rows. `engine.py` opens a database, and `migrations.py` brings it up to date.
-`statements.py` gives the driver the writes of every call, on the event loop's own lane or in the
-writing thread. The other statements are in `sessions.py`, `servers.py`, `jobs.py`, `turns.py` and
-`reading.py`. Each module loads when it is first used. Plugins have statements of their own.
+Functions take an open connection, on the thread of the reader or writer. They raise as the methods
+of `Store` that call them.
 """
 
 from typing import TYPE_CHECKING

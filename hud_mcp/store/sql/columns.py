@@ -1,7 +1,7 @@
 """The column types, which give back the same value from every database, and damaged rows.
 
-A damaged value is given back as `Damaged`, so that one such row does not prevent reading the rows
-beside it. Importing this loads SQLAlchemy.
+A damaged value is given back as `Damaged`, so that the rows beside it can be read. Importing this
+loads SQLAlchemy.
 """
 
 from collections.abc import Callable
@@ -57,11 +57,7 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class Damaged:
-    """The value in place of one that could not be read.
-
-    Attributes:
-        why: The value found, and the one expected.
-    """
+    """The value in place of one that could not be read, with the reason."""
 
     why: str
 
@@ -125,11 +121,7 @@ def _sound(read: Callable[[Any], Any] | None, expected: str) -> Callable[[Any], 
 
 
 def read_value(kind: type[ValueT], row: Any, name: str) -> ValueT:
-    """Read a value from its JSON; the error names a damaged one.
-
-    Raises:
-        DamagedRecord: The value is damaged; the text names the row and the fault.
-    """
+    """Read a value from its JSON; a DamagedRecord names the row and the fault."""
     if isinstance(row, Damaged):
         raise damage(name, row.why)
     try:

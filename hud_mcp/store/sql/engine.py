@@ -57,14 +57,7 @@ _OPENING_LOCK = 4_873_120
 def open_engine(
     url: str, path: Path | None, *, is_scratch: bool = False, is_copy: bool = False
 ) -> Engine:
-    """Open a database, and make or migrate its tables.
-
-    Args:
-        url: Its SQLAlchemy URL.
-        path: The SQLite file; None for any other database.
-        is_scratch: Whether the database ends with its process: SQLite then does not wait for the
-            disk.
-        is_copy: Whether the database may be an unfinished copy.
+    """Open a database, and make or migrate its tables; `is_copy` admits an unfinished copy.
 
     Raises:
         StoreFailed: The URL is invalid, or a newer version wrote the store, which stays unchanged.
@@ -123,11 +116,9 @@ class _FileGone(OSError):
 
 
 def check_file(connection: Connection) -> None:
-    """Check that other processes can read what a transaction writes.
+    """Raise OSError if the SQLite file was deleted, moved or replaced.
 
-    Raises:
-        OSError: The SQLite file was deleted, moved or replaced. SQLite would write on without an
-            error, into a file that nobody can open.
+    SQLite would write on without an error, into a file that nobody can open.
     """
     if connection.dialect.name != "sqlite":
         return
@@ -141,14 +132,7 @@ def check_file(connection: Connection) -> None:
 
 
 def synchronise(connection: Connection, *, fully: bool) -> None:
-    """Let SQLite's commits on a connection wait for the disk, or survive only the process's death.
-
-    Scratch files and other databases stay unchanged.
-
-    Args:
-        connection: Outside of a transaction.
-        fully: Whether commits survive a loss of power.
-    """
+    """Let SQLite's commits wait for the disk, or not, on a connection outside of a transaction."""
     wanted = "FULL" if fully else "NORMAL"
     if connection.info.get("synchronous", "OFF") not in {"OFF", wanted}:
         _pragma(connection, f"synchronous={wanted}")
@@ -156,12 +140,9 @@ def synchronise(connection: Connection, *, fully: bool) -> None:
 
 
 def move_log(connection: Connection) -> None:
-    """Move SQLite's WAL into the file, so that the WAL begins anew.
+    """Move SQLite's WAL into the file, so that the WAL begins anew; outside of a transaction.
 
     Writers without a pause never let it begin anew. So they wait a moment if it is long.
-
-    Args:
-        connection: Outside of a transaction.
     """
     _, pages, moved = _pragma(connection, "wal_checkpoint(PASSIVE)")
     if moved < pages and pages > _LONG_PAGES:
@@ -210,10 +191,7 @@ def concerns_all(error: Exception) -> bool:
 
 
 def passes(error: Exception) -> bool:
-    """Whether the same transaction may well succeed at once.
-
-    The database chose it to end a deadlock, or was restarted.
-    """
+    """Whether the same transaction may succeed at once, after a deadlock or a restart."""
     original = getattr(error, "orig", None)
     if getattr(original, "sqlstate", None) in {"40001", "40P01"}:
         return True
@@ -330,11 +308,7 @@ def _version(connection: Connection) -> int | None:
 
 
 def _check_columns(connection: Connection) -> None:
-    """Check that every table and column of this version exists.
-
-    Raises:
-        StoreFailed: A table or column is missing; the text names it.
-    """
+    """Raise StoreFailed if a table or column of this version is missing."""
     found = inspect(connection).get_multi_columns(filter_names=list(schema.metadata.tables))
     there = {name: {column["name"] for column in of} for (_, name), of in found.items()}
     missing: list[str] = []
@@ -363,11 +337,7 @@ def _damaged(lacks: str) -> StoreFailed:
 
 
 def _migrate(connection: Connection, version: int) -> None:
-    """Run the revisions after a version.
-
-    Raises:
-        StoreFailed: A revision failed; the transaction has to be rolled back.
-    """
+    """Run the revisions after a version; after a StoreFailed, the transaction is rolled back."""
     try:
         migrations.upgrade(connection, version)
     except SQLAlchemyError as exc:

@@ -1,8 +1,4 @@
-"""The rows of a job and its plan, written and read. Each function takes an open connection.
-
-A run joins a plan before it begins, by the hash of the session id that its runner has chosen. So
-only a holder of the store, or of the operator's credential, can add one.
-"""
+"""The rows of a job and its plan, written and read. Each function takes an open connection."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -149,7 +145,7 @@ def add_runs(connection: Connection, job_id: str, runs: Sequence[str]) -> None:
     """Add runs to a job's plan, before they begin. Adding one again changes nothing.
 
     The first run gives the job its plan. If the job is older than plans, the runs that began until
-    then join the plan too, and go on counting.
+    then join the plan too.
     """
     here = jobs.c.id == job_id
     row = connection.execute(select(jobs.c.planned).where(here).with_for_update()).first()

@@ -71,10 +71,7 @@ def load_summaries(
     limit: int | None = None,
     uses: bool = False,
 ) -> list[TrajectorySummary]:
-    """Return trajectories without their steps, in the order in which they began.
-
-    With `uses`, those of a job have their models' use too.
-    """
+    """Return trajectories without their steps, as they began; with `uses`, a job's models' too."""
     started = sessions.c.started_at
     query = select(
         *(sessions.c[name] for name in _SHORT),
@@ -257,12 +254,7 @@ def _summary(
 
 
 def _shared_task(found: Any, known: dict[str, tuple[Any, Task]]) -> Any:
-    """Return the task of a row, one object for all runs of a task, or the damaged value.
-
-    Args:
-        found: The value in the row.
-        known: The tasks that were read, with the value of their rows, by id; new ones are added.
-    """
+    """Return a row's task, one object for all runs of a task, or the damaged value."""
     if not isinstance(found, dict):
         return found
     given = cast("dict[str, Any]", found)

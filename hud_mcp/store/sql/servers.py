@@ -1,8 +1,8 @@
 """The rows of server processes: entered, kept alive and removed. Over an open connection.
 
 A server knows the start of its machine, because its writes before that may be lost with the power.
-Linux and macOS name each start. Windows tells its time, corrected by later changes of the clock. A
-container has its host's start, as it shares the host's cache of the disk.
+Windows tells the time of it, which later changes of the clock correct. A container has its host's
+start, as it shares the host's cache of the disk.
 """
 
 import ctypes
@@ -42,8 +42,7 @@ _BURYING_LOCK = 4_873_121
 
 
 _TIME_OF_DAY = 3
-"""Windows' `SystemTimeOfDayInformation`: `BootTime` is the first field, `BootTimeBias` the fifth.
-"""
+"""Windows' `SystemTimeOfDayInformation`: the first field less the fifth is the start."""
 
 
 def insert_server(connection: Connection, server_id: str, details: Mapping[str, Any]) -> None:
@@ -121,10 +120,7 @@ def silent_s(connection: Connection, server: Row[Any]) -> float:
 
 
 def look_alone(connection: Connection) -> None:
-    """Let one server at a time look at the others' lock files, because a look holds the file.
-
-    SQLite has one writer anyway.
-    """
+    """Let one server look at lock files, as a look holds the file; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_BURYING_LOCK})")
 

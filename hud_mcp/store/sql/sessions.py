@@ -1,7 +1,6 @@
 """Rows of sessions that a server resumes, or seldom changes. Over an open connection.
 
-A change checks that its server still owns the session, and holds the session's row meanwhile, so
-that no other server takes the session over between the check and the commit.
+A change checks that its server still owns the session, and holds the session's row meanwhile.
 """
 
 from collections.abc import Sequence

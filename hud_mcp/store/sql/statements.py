@@ -82,16 +82,7 @@ _SLOW_WRITES = 100
 
 
 class Statement:
-    """One statement for a driver.
-
-    Args:
-        said: The statement, with the names of its values.
-        dialect: The dialect of the database.
-        text: The driver's text, always the same, so that it is prepared.
-
-    Attributes:
-        text: What the driver is given; always the same, so that it is prepared.
-    """
+    """One statement for a driver, as a constant text, so that it is prepared."""
 
     def __init__(self, said: str, dialect: Dialect) -> None:
         names = list(dict.fromkeys(re.findall(r":(\w+)", said)))
@@ -102,11 +93,7 @@ class Statement:
         self._binders = [(name, _binder(_KINDS[name], dialect)) for name in names]
 
     def bind(self, values: Values) -> dict[str, Any]:
-        """Convert values for the driver. Values of JSON columns are JSON already.
-
-        Raises:
-            KeyError: A value is missing.
-        """
+        """Convert values for the driver. Values of JSON columns are JSON already."""
         bound: dict[str, Any] = {}
         for name, convert in self._binders:
             value = values[name]
@@ -128,16 +115,6 @@ class Statements:
 
     Each that changes a session requires that the session goes on and is this server's. Others hold
     its row meanwhile, so that no server takes it over before the commit.
-
-    Attributes:
-        lock_start: Locks the numbers of this key's starts; None if the database has one writer.
-        insert_session: Adds a session, and returns the number of its start.
-        is_mine: Tells whether a session goes on and is this server's.
-        insert_step: Adds a step unless it is recorded.
-        change: Sets a session's prompt, the time of its answer, and its stored bytes.
-        put_snapshot: Adds or replaces a session's snapshot.
-        end: Ends a session.
-        delete_snapshot: Removes its snapshot, unless it was answered and may be graded again.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -162,15 +139,7 @@ def statements_of(dialect: Dialect) -> Statements:
 
 
 class Driver:
-    """A connection's driver, in the transaction that SQLAlchemy has begun on it.
-
-    Args:
-        connection: The connection. Errors of the driver are raised as SQLAlchemy's.
-        statements: The statements of its dialect.
-
-    Attributes:
-        statements: Those of its dialect.
-    """
+    """A connection's driver, in the transaction that SQLAlchemy has begun on it."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -217,7 +186,6 @@ class Driver:
         self._cursor.close()
 
     def _call(self, execute: Callable[..., Any], said: str, *given: Any, **more: Any) -> Any:
-        """Call the driver; raise its errors as SQLAlchemy's."""
         try:
             return execute(said, *given, **more)
         except Exception as exc:
@@ -248,15 +216,8 @@ class Lane:
     """The event loop's own connection, which commits small writes at once.
 
     It waits for nothing: not for the disk, and not for another writer's lock. A committed write is
-    with the operating system, and survives the death of the process. The writing thread moves the
-    pages of the write-ahead log.
-
-    Args:
-        engine: The engine of a SQLite file. Any thread may make the lane; one uses it.
-        statements: The statements of its dialect.
-
-    Attributes:
-        statements: Those of its dialect.
+    with the operating system, and survives the death of the process. Any thread may make the lane;
+    one uses it.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -276,12 +237,10 @@ class Lane:
         self._left_out = 0
 
     def commit(self, made: Sequence[tuple[Statement, Values]]) -> list[Any] | None:
-        """Commit the changes of some statements, each of one row.
+        """Commit the changes of some statements, each of one row; return the rows of the last.
 
-        Returns:
-            The rows of the last statement, if any. None if nothing was committed; the writing
-            thread then finds out why. The file is locked, full or missing, a session is another
-            server's, or a row exists.
+        None if nothing was committed. The file is locked, full or missing, a session is another
+        server's, or a row exists. The writing thread then finds out why.
         """
         if self._left_out:
             self._left_out -= 1

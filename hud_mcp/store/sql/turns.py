@@ -27,17 +27,7 @@ __all__ = ["add_turns", "load_pruned_uses", "load_turns", "load_uses", "step_cou
 def add_turns(
     connection: Connection, trajectory_id: str, new: Sequence[ModelTurn], before_step: int | None
 ) -> int:
-    """Add turns to a session, in order, each once.
-
-    Args:
-        connection: A connection in a writing transaction.
-        trajectory_id: The session's record. It may have ended.
-        new: The turns, masked and cut.
-        before_step: The number of steps so far; None to count the recorded ones.
-
-    Returns:
-        The number of turns without room.
-    """
+    """Add turns to a session's record, in order, each once; return the number without room."""
     held = select(sessions.c.id).where(sessions.c.id == trajectory_id)
     if connection.execute(held.with_for_update(key_share=True)).first() is None:
         raise StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")
@@ -87,13 +77,7 @@ def _columns(turn: ModelTurn) -> dict[str, Any]:
 def load_turns(
     connection: Connection, trajectory_ids: Sequence[str], *, after: int = -1
 ) -> dict[str, list[RecordedTurn]]:
-    """Return the turns of some sessions, in order, by the session's record.
-
-    Args:
-        connection: An open one.
-        trajectory_ids: The sessions.
-        after: The number before the first turn to return.
-    """
+    """Return the turns of some sessions after a number, in order, by the session's record."""
     found: dict[str, list[RecordedTurn]] = {each: [] for each in trajectory_ids}
     query = select(turns).where(turns.c.session_id.in_(list(found)), turns.c.turn > after)
     for row in connection.execute(query.order_by(turns.c.session_id, turns.c.turn)):
@@ -110,12 +94,7 @@ def load_turns(
 
 
 def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
-    """Return the use of some sessions' models, by the session's record, if they report any.
-
-    Args:
-        connection: An open one.
-        of: The condition on the sessions' table.
-    """
+    """Return the use of some sessions' models, by the session's record, if they report any."""
     chosen = select(sessions.c.id).where(of)
     mine = turns.c.session_id.in_(chosen)
     query = select(
@@ -156,10 +135,7 @@ def load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[st
 
 
 def step_count() -> ColumnElement[int]:
-    """The number of steps that a session's row has, or had until they were pruned.
-
-    Steps are numbered from 0 without gaps, so the last one gives the number.
-    """
+    """The number of steps that a session's row has, or had until they were pruned."""
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     return func.coalesce(sessions.c.pruned_steps, last.scalar_subquery() + 1, 0)
 

@@ -1,8 +1,7 @@
 """Actions: the Common Language Actions, and the way to add others.
 
-A class that declares its `type` is an action from then on. It has all facts of the action: its
-reading, its words, its place, and its mark on pictures. A world performs it if its `actions` name
-it.
+A class that declares its `type` is an action from then on. It has the reading, the words, the
+place, and the mark on pictures. A world performs it if its `actions` name it.
 """
 
 from hud_mcp.values.action.action import (

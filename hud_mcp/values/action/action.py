@@ -1,8 +1,4 @@
-"""The base of all actions: a typed value with its own reading, words and mark.
-
-This module has the base classes of actions, and the record of all of them. Worlds perform actions;
-this module does not.
-"""
+"""The base of all actions: a typed value with its own reading, words and mark."""
 
 import inspect
 import json
@@ -82,12 +78,7 @@ class Mark:
     presses: bool = True
 
     def on_page(self, scale: float, reached: Point | None) -> "Mark":
-        """Return the mark in CSS pixels.
-
-        Args:
-            scale: CSS pixels per pixel of the picture.
-            reached: The place of the named element, in CSS pixels, if known.
-        """
+        """Return the mark in CSS pixels, at the named element if that was reached."""
         point = reached if self.point is None else self.point.scaled(scale)
         return replace(self, point=point, path=tuple(each.scaled(scale) for each in self.path))
 
@@ -124,11 +115,7 @@ class Action(Value):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Add a class that declares a `type` of its own.
-
-        Raises:
-            TypeError: Another class has that type.
-        """
+        """Add a class that declares a `type` of its own; TypeError if another class has it."""
         if "type" not in inspect.get_annotations(cls):
             return
         kind = cls.model_fields["type"].default
@@ -180,11 +167,7 @@ class Action(Value):
         return None
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Describe the action in words, such as ``click ref e12 (button "Buy")``.
-
-        Args:
-            names: The elements behind refs, such as ``{"e12": 'button "Buy"'}``.
-        """
+        """Describe the action, such as ``click ref e12 (button "Buy")``, by the names of refs."""
         del names
         beside = {"type", *Action.model_fields}
         given = self.model_dump(mode="json", exclude_none=True, exclude=beside)
@@ -281,12 +264,7 @@ class ActionEffect(Value):
 
 
 def scale_action(action: Action, scale: float) -> Action:
-    """Map an action's places from screenshot pixels to CSS pixels.
-
-    Args:
-        action: The agent's action, in pixels of the agent's picture.
-        scale: CSS pixels per pixel of that picture; scroll distances are not scaled.
-    """
+    """Map an action's places from screenshot pixels to CSS pixels; scroll distances stay."""
     return action if scale == 1 else action.scaled(scale)
 
 
@@ -295,11 +273,8 @@ def place_words(
 ) -> str:
     """Return the place of an action in words, after a space; empty without a place.
 
-    Args:
-        action: The action.
-        names: The elements behind refs.
-        point: The words before a point.
-        other: The words before a ref or a selector.
+    The elements behind refs have names. `point` and `other` are words before a point, or a ref or
+    selector.
     """
     if action.point is not None:
         return f" {point}{action.point}"
@@ -324,14 +299,7 @@ _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def selector_words(selector: str) -> str:
-    """Return a selector in words, from Playwright's own form of its locators.
-
-    Args:
-        selector: CSS or Playwright's, of one or several parts.
-
-    Returns:
-        Words such as `the field "Full name"`; a selector of another form unchanged.
-    """
+    """Return a selector in words, such as `the field "Full name"`, from Playwright's own form."""
     if not _LOCATOR.search(selector):
         return selector
     words = [_part_words(part.strip()) for part in selector.split(" >> ")]

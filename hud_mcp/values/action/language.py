@@ -1,8 +1,4 @@
-"""The Common Language Actions, one typed value each.
-
-Field names are the HUD SDK's. A class has all facts of its action. A new action is added here, and
-to the worlds that perform it.
-"""
+"""The Common Language Actions, one typed value each, with all facts and the HUD SDK's names."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self

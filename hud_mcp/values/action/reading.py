@@ -31,12 +31,8 @@ def parse_action(
 
     `None` counts as absent, and so do `""`, `[]` and `{}` if the field does not admit them. Fields
     of another type of action are ignored, because several frameworks fill in every property of a
-    schema. A field without texts may come as its JSON text.
-
-    Args:
-        raw: The action's fields, or their JSON text, or an action, which is returned unchanged.
-        where: The action's name in an error, such as ``actions[2]``.
-        pointed: Whether a click must name a place; a caller that follows the pointer needs none.
+    schema. A field without texts may come as its JSON text. Without `pointed`, the caller follows
+    the pointer, and a click needs no place.
 
     Raises:
         InvalidAction: The action has no known type, lacks a field, or has one of the wrong kind.
@@ -73,11 +69,7 @@ def _no_type(raw: Any) -> str:
 
 
 def _refuse_unknown(raw: Mapping[str, Any], known: type[Action], where: str) -> None:
-    """Refuse a field that no action has; fields of other actions pass.
-
-    Raises:
-        InvalidAction: A field belongs to no action.
-    """
+    """Raise InvalidAction for a field that no action has; fields of other actions pass."""
     form = _form(known)
     every = frozenset[str]().union(*(_form(each).both for each in ACTION_CLASSES.values()))
     if unknown := sorted(raw.keys() - form.both - every):
@@ -108,10 +100,6 @@ def _from_text(text: str) -> Any:
 
 def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
     """Read a list of actions, or its JSON text. One alone is a list of one, None an empty one.
-
-    Args:
-        raw: The actions.
-        pointed: As for `parse_action`.
 
     Raises:
         InvalidAction: An action is bad; the text names the first as ``actions[i]``. None was

@@ -364,11 +364,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 def name_known(given: object, known: Iterable[str], *, what: str, listing: str = "") -> str:
     """Return what there is in place of a name that was not found: the closest, else a few.
 
-    Args:
-        given: The name that was not found.
-        known: The names that exist.
-        what: The words before the few, such as `"There are"`.
-        listing: The sentence that says what lists all of them; for few names it is left out.
+    `what` comes before the few, such as `"There are"`. `listing` says what lists all of many.
     """
     names = list(known)
     hint = did_you_mean(given, names)

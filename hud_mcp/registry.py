@@ -83,19 +83,16 @@ class Plugin:
     """The names of one plugin. Values are references of the form `module:name`.
 
     Attributes:
-        name: The plugin's name.
-        commands: Commands of `hud-mcp`, by name.
         sources: Openers of environments by scheme: `gym` opens `gym:CartPole-v1`.
-        sets: Public sets of tasks, by name.
-        exports: Formats in which a job or a trajectory is written, by name.
+        exports: Formats in which a job or a trajectory is written.
         agents: Makers of agents, by name or by scheme: `random`, `anthropic` of `anthropic:NAME`.
         protocols: The conduct that authors of benchmarks publish, by the names of `--protocol`.
-        functions: Calls that `setup` and `evaluate` of a row may name, by name.
-        wires: Protocols beside MCP that `serve` speaks, by name.
+        functions: Calls that `setup` and `evaluate` of a row may name.
+        wires: Protocols beside MCP that `serve` speaks.
         endpoints: Publishers of a session's own capabilities, by protocol.
-        services: Objects that the core itself asks plugins for, by name.
-        names: Former names of modules, each with the modules of today, apart by a blank,
-            of which a later one wins. A module in one of them is found by the former name too.
+        services: Objects that the core itself asks plugins for.
+        names: Former names of modules, each with the modules of today, apart by a blank, of which a
+            later one wins. A module in one of them is found by the former name too.
     """
 
     name: str
@@ -189,10 +186,9 @@ def find(kind: Kind, name: str) -> Any:
 
 
 class Entries(Mapping[str, Any]):
-    """The entries of one kind by name; each loads when it is read.
+    """The entries of one kind by name; each loads when it is read, other distributions' too.
 
     Iteration and `in` know the built-in names alone, so that no entry point is read for them.
-    Reading an entry finds those of other distributions too.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -222,11 +218,7 @@ def load(reference: str) -> Any:
 
 @cache
 def service(name: str) -> Any:
-    """Load the object that a built-in plugin offers to the core by this name.
-
-    Raises:
-        NotInstalled: No plugin offers it.
-    """
+    """Load the object that a built-in plugin offers to the core; `NotInstalled` if none does."""
     for plugin in plugins():
         if name in plugin.services:
             return load(plugin.services[name])

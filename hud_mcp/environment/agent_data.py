@@ -58,10 +58,9 @@ def note_agent_data(data: Data) -> Data:
 def blame(
     error: BaseException, more: Sequence[str | bytes] = ()
 ) -> BrokenByAgent | EnvironmentFailed | None:
-    """Return the error of the party to blame for a grader's error; None if the author may be.
+    """Return the error that blames the agent or the world for a grader's error, or None.
 
-    It is `BrokenByAgent`, with one sentence, or the world's own error. The agent's data are the
-    noted data and `more`.
+    `more` is data of the agent's beside the noted data. None means that the author may be to blame.
     """
     broken = broken_world(error)
     if broken is not None:

@@ -89,10 +89,8 @@ class Arguments:
         skip: Leading parameters that are neither world nor argument.
 
     Attributes:
-        names: The arguments, in order.
         schema: The JSON schema of the arguments: an object, additional properties forbidden.
         world_types: The parameters that receive the world, and the class that each asks for.
-        context_names: The parameters that receive the context.
         defaults: The defaults as JSON, with those that no agent may read in the schema.
 
     Raises:

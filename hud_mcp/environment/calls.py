@@ -56,10 +56,7 @@ class Measurement:
 def bind_calls(
     calls: Sequence[FunctionConfig], functions: Functions, *, phase: Phase, env: str
 ) -> tuple[FunctionConfig, ...]:
-    """Check that calls name functions of an environment, with arguments that they take.
-
-    Returns:
-        The calls. A flat list of names is replaced by the calls that it means here.
+    """Return calls checked against the functions of an environment, with flat lists of names read.
 
     Raises:
         InvalidTask: A call does not fit. The text names the field, the mistake, and the
@@ -80,11 +77,7 @@ def bind_calls(
 def _read_flat(
     call: FunctionConfig, functions: Functions, phase: Phase
 ) -> tuple[FunctionConfig, ...]:
-    """Return the calls that a flat list of names means with these functions.
-
-    Raises:
-        InvalidTask: It may mean one call, or several.
-    """
+    """Return the calls that a flat list of names means; `InvalidTask` if it may mean two things."""
     names = [call.function, *call.args]
     if not call.is_flat or not all(name in functions for name in names):
         return (call,)
@@ -123,10 +116,7 @@ def _find(call: FunctionConfig, functions: Functions, *, phase: Phase, env: str)
 async def prepare(
     calls: Sequence[FunctionConfig], functions: Functions, situation: Situation
 ) -> None:
-    """Make `setup` calls, in order.
-
-    An error of a function is raised as is. The calls before it are done.
-    """
+    """Make `setup` calls, in order. An error is raised as is, and the calls before it are done."""
     situation = replace(situation, phase=Phase.SETUP)
     for call in calls:
         await functions[call.function].call(call.args, situation)
@@ -224,10 +214,7 @@ class Witness(Protocol):
 
 
 class CallTemplate(Template):
-    """The template of a task with a prompt: its setup, its prompt, its evaluation.
-
-    The calls of the task are bound. `witness` observes the agent; it is None if nobody does.
-    """
+    """The template of a task with a prompt, whose calls are bound; `witness` observes the agent."""
 
     def __init__(
         self,
@@ -268,10 +255,7 @@ class CallTemplate(Template):
         return any(function.looks_at_world for function in named)
 
     async def set_up(self, world: Any) -> None:
-        """Make the calls of its setup, apart from `run`; `ask` follows.
-
-        An error of a function is raised as is.
-        """
+        """Make the calls of its setup, apart from `run`; `ask` follows. It fails like `prepare`."""
         await prepare(self.task.setup, self.functions, Situation(world=world))
 
     def ask(self, world: Any) -> AsyncGenerator[Any, Any]:
@@ -284,11 +268,7 @@ class CallTemplate(Template):
         world: Any,
         context: Mapping[str, Any] | None = None,  # noqa: ARG002  # functions ask the world
     ) -> AsyncGenerator[Any, Any]:
-        """Create the generator, and run nothing.
-
-        Raises:
-            InvalidTask: There are arguments, and a prompt has none.
-        """
+        """Create the generator, and run nothing; arguments are an `InvalidTask`."""
         self.arguments.parse(args)
         return _ask(self, world)
 

@@ -50,10 +50,9 @@ _V5_KEYWORDS = frozenset(
 
 
 def check_hook(hook: Any, kind: str) -> None:
-    """Refuse a hook that nobody could await. A callable that is no plain function is let through.
+    """Raise `InvalidEnvironment` for a hook that is not an async function.
 
-    Raises:
-        InvalidEnvironment: It is not an async function.
+    A callable that is no plain function is let through.
     """
     if not callable(hook):
         raise InvalidEnvironment(
@@ -69,10 +68,9 @@ def check_hook(hook: Any, kind: str) -> None:
 
 
 def check_name(name: Any, where: str) -> None:
-    """Refuse a name that is not a line of text. HUD allows any line; MCP gets allowed names.
+    """Raise `InvalidEnvironment` for a name that is no line of text, or too long for the record.
 
-    Raises:
-        InvalidEnvironment: It is not a line of text, or too long for the record.
+    HUD allows any line; MCP gets allowed names.
     """
     is_line = isinstance(name, str) and name == name.strip() and name.isprintable()
     if is_line and 0 < len(name) <= _NAME_CHARS:
@@ -84,11 +82,7 @@ def check_name(name: Any, where: str) -> None:
 
 
 def check_v5_keywords(given: Mapping[str, Any]) -> None:
-    """Warn of keywords that HUD's environments took before version 6.
-
-    Raises:
-        TypeError: A keyword was never one of HUD's.
-    """
+    """Warn of keywords that HUD's environments took before version 6; others are a `TypeError`."""
     unknown = sorted(set(given) - _V5_KEYWORDS)
     if unknown:  # as Python's own for a function without such a parameter
         raise TypeError(f"Environment.__init__() got an unexpected keyword argument {unknown[0]!r}")
@@ -102,11 +96,7 @@ def check_v5_keywords(given: Mapping[str, Any]) -> None:
 
 
 def check_world(world: Any, where: str) -> None:
-    """Refuse an object that declares no world.
-
-    Raises:
-        InvalidEnvironment: It is a class, or not a declaration of a world.
-    """
+    """Raise `InvalidEnvironment` for a class, or an object that declares no world."""
     if isinstance(world, type):
         raise InvalidEnvironment(
             f"{where}: world={world.__name__} is a class; write world={world.__name__}(…)."
@@ -143,9 +133,7 @@ ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
 class Declarations:
     """The templates, tools and functions of an environment, as its author declared them.
 
-    Args:
-        name: The environment's name.
-        world: The kind of world that its sessions open; its own tools are offered too.
+    The tools of the kind of `world` that its sessions open are offered too.
     """
 
     def __init__(self, name: str, world: WorldSpec) -> None:
@@ -313,11 +301,7 @@ class Declarations:
         self._tools[tool.name] = tool
 
     def find_template(self, template_id: str) -> Template:
-        """Return a template.
-
-        Raises:
-            InvalidTask: No template has that id.
-        """
+        """Return a template; `InvalidTask` if no template has that id."""
         if template_id not in self._templates:
             known = name_known(template_id, self._templates, what="It has")
             raise InvalidTask(f"Environment {self.name!r} has no template {template_id!r}.{known}")

@@ -9,10 +9,9 @@ __all__ = ["freeze_folder", "imported_files"]
 
 
 def freeze_folder(folder: Path, files: Iterable[Path], copy: Path) -> None:
-    """Make a folder that looks like another one, in which some files do not change any more.
+    """Make an empty folder look like another one, in which some files do not change any more.
 
-    The files are copied with their folders, unless they lie outside. Everything else of the folder
-    becomes a link in `copy`, which is empty before.
+    The files in it are copied. Everything else of the folder becomes a link.
     """
     top: set[str] = set()
     for file in files:

@@ -144,10 +144,7 @@ class Environment(Declarations):
         _ = self.digest
 
     def freeze(self, folder: Path) -> None:
-        """Have its world read its files from a copy in an empty folder, so that edits do not count.
-
-        The folder lasts as long as the environment is served.
-        """
+        """Have its world read a copy of its files, made in an empty folder: edits do not count."""
         freeze_folder(self.folder, self.world.files(self.folder), folder)
         self.folder = folder
 
@@ -297,10 +294,7 @@ class Environment(Declarations):
             await hook()
 
     def bind(self, task: Task) -> Task:
-        """Check that a task can be started here, and return it; nothing runs.
-
-        Returns:
-            The task; its flat lists of names have become calls.
+        """Return a task that can be started here, its flat lists of names as calls; run nothing.
 
         Raises:
             InvalidTask: It names an unknown template, argument or function, or calls a function
@@ -319,7 +313,7 @@ class Environment(Declarations):
         return task.model_copy(update={"setup": setup, "evaluate": evaluate})
 
     def template_of(self, task: Task, witness: Witness | None = None) -> Template:
-        """Return the template of a bound task: one of the environment's, or the task's own calls.
+        """Return the template of a bound task: one of the environment's, or its own calls.
 
         Raises:
             InvalidTask: There is no such template.
@@ -329,10 +323,7 @@ class Environment(Declarations):
         return CallTemplate(task, self.functions, witness=witness)
 
     def replays(self, task: Task) -> bool:
-        """Whether a session of a task can be resumed by repeating its steps.
-
-        The kind of world decides; a task whose own row opens hosts may differ.
-        """
+        """Whether a session of a task can be resumed by its steps; hosts of its row may matter."""
         return self.world.replays_with(task_hosts(task))
 
     def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:

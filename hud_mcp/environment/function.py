@@ -60,13 +60,9 @@ class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can ha
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """The situation of a call: the part of its session that a function may see.
+    """The part of its session that a call may see; `phase` is the field in which the call stands.
 
-    Attributes:
-        world: The session's world.
-        answer: The agent's submitted answer; empty if it submitted nothing.
-        history: The agent's actions.
-        phase: The field in which the call stands.
+    `answer` is empty if the agent submitted nothing.
     """
 
     world: Any
@@ -128,14 +124,9 @@ class Function:
     ) -> "Function":
         """Make the function by which tasks name a grader of answers.
 
-        Its arguments are the grader's parameters after the answer. Parameters by keyword follow the
-        others; `compat` is none of them.
-
-        Args:
-            grader: It takes the submitted text first, and returns a number, an object with a
-                `score`, or an awaitable of either.
-            name: The function's name in tasks; the grader's name by default.
-            weak: A sentence that says how an agent can forge its result; None if it cannot.
+        The grader takes the submitted text first, and returns a number, an object with a `score`,
+        or an awaitable of either. Its other parameters are the arguments, those by keyword last;
+        `compat` is none of them.
         """
         answer, *rest = inspect.signature(grader).parameters.values()
         hints = typing.get_type_hints(grader, include_extras=True) | {answer.name: Answer[str]}

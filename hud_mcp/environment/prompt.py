@@ -47,9 +47,7 @@ class Answer(Generic[T]):
 
 
 class AnswerType:
-    """The type of a template's answers; None if an answer stays the submitted string.
-
-    `schema` is its JSON schema, or None. `where` and `noun` name the template in errors.
+    """The type of a template's answers, and its JSON schema; None for the submitted string.
 
     Raises:
         InvalidTemplate: The type has no JSON schema.
@@ -90,11 +88,7 @@ class AnswerType:
 
 
 def type_schema(annotation: Any, *, where: str, noun: str) -> dict[str, Any] | None:
-    """Return the JSON schema of a type; None if no type is given.
-
-    Raises:
-        InvalidTemplate: The type has no schema; the text names the template's file and line.
-    """
+    """Return the JSON schema of a type, or None; `InvalidTemplate` names the file and line."""
     if annotation is None:
         return None
     try:
@@ -188,8 +182,7 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
 def _read_message(item: Any) -> PromptMessage | None:
     """Return a message that a template yielded; None for any other object.
 
-    Raises:
-        ValueError: The message has an unknown role or part; the text names it.
+    A `ValueError` names an unknown role or part.
     """
     if isinstance(item, PromptMessage):
         return item
@@ -217,8 +210,7 @@ def _read_message(item: Any) -> PromptMessage | None:
 def _part_text(part: Any) -> str:
     """Return the text of a part of a message, or the kind of a part without text, in brackets.
 
-    Raises:
-        ValueError: The object is not a part.
+    An object that is not a part is a `ValueError`.
     """
     if isinstance(part, str):
         return part

@@ -38,10 +38,7 @@ _DEEPEST = 100
 
 @dataclass(frozen=True)
 class Rows:
-    """The content of a file: its tasks in order, and the file and line of each.
-
-    `name` is the set's name. `id` and `description` are the file's own, or None.
-    """
+    """The content of a file: its tasks in order, each one's file and line, and the set's names."""
 
     tasks: list[Task]
     places: list[str]
@@ -53,9 +50,8 @@ class Rows:
 def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple)) -> Rows:
     """Read a file of tasks: `.json`, `.py`, or else JSON Lines; or a folder of such files.
 
-    Args:
-        path: The file; or a folder with an `env.py`, else with files of JSON.
-        collections: The classes of collections of tasks in a Python file.
+    A folder has an `env.py`, or files of JSON. A Python file's public tasks may be in
+    `collections`.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -92,12 +88,7 @@ def _joined(folder: Path, parts: list[Rows]) -> Rows:
 
 
 def read_lines(path: Path) -> Rows:
-    """Read JSON Lines: one task a line; empty lines are skipped.
-
-    Raises:
-        SourceNotFound: There is no such file.
-        InvalidTask: A row is wrong; the text names the file, the line and the field.
-    """
+    """Read JSON Lines: one task a line; empty lines are skipped. It fails like `read_file`."""
     if not path.is_file():
         raise SourceNotFound(
             f"There is no taskset at {path}; name a file that ends in .jsonl, .json or .py."
@@ -128,11 +119,7 @@ def write_file(
 
 
 def read_row(raw: Any, where: str) -> Task:
-    """Read a row that came from JSON; `where` is its file and line, for the error.
-
-    Raises:
-        InvalidTask: The row is wrong; the text names the place and the field.
-    """
+    """Read a row of JSON; `InvalidTask` names its place, `where`, and the wrong field."""
     if not isinstance(raw, dict):
         raise InvalidTask(f"{where}: a task is an object, not {type(raw).__name__}.")
     row = _from_hud_row(cast("dict[str, Any]", raw))
@@ -146,11 +133,7 @@ def read_row(raw: Any, where: str) -> Task:
 
 
 def hud_row(task: Task) -> dict[str, Any]:
-    """Return a task as a row of HUD's SDK: `env`, `id` (the template's), `args`, `slug` and more.
-
-    Raises:
-        InvalidTask: It has a prompt and no template, which HUD's rows cannot express.
-    """
+    """Return a task as a row of HUD's SDK; `InvalidTask` if it has a prompt, and no template."""
     if task.prompt is not None:
         raise InvalidTask(
             f"The task {task.id!r} has a prompt and its own calls, but HUD's rows name a "

@@ -46,8 +46,7 @@ ServiceT = TypeVar("ServiceT", bound=SharedService)
 class Shared:
     """The services that the worlds of one process share, opened when first asked for.
 
-    `contention` counts the times that this process and its browsers waited for a processor or a
-    lock.
+    `contention` counts the waits of this process and its browsers for a processor or a lock.
     """
 
     def __init__(self) -> None:
@@ -60,10 +59,8 @@ class Shared:
     async def get(self, key: str, open_service: Callable[[], Awaitable[ServiceT]]) -> ServiceT:
         """Return the service under a key; the first caller opens it while others wait.
 
-        Args:
-            key: The name of the service, with every option of its opening.
-            open_service: A function that opens the service if it is not open yet. Its error is
-                raised here, and the next caller tries again.
+        The key names every option of the opening. An error of the opening is raised here, and the
+        next caller tries again.
         """
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._services:
@@ -82,8 +79,8 @@ class Shared:
     async def close(self, *, within_s: float | None = None) -> None:
         """Close all services at once; a failure of one does not keep the others open.
 
-        After `within_s` seconds, services with processes of their own are killed, and the others
-        are left. None means no bound.
+        After `within_s` seconds, services with processes of their own are killed, and others are
+        left.
 
         Raises:
             ExceptionGroup: Services raised errors. All of them were closed first.
@@ -215,21 +212,14 @@ class WorldSpec(ABC):
         """
 
     def check(self, folder: Path) -> None:  # noqa: B027  # most miss nothing
-        """Check for missing requirements, before anything is opened.
-
-        Args:
-            folder: The folder of the environment's file.
+        """Check for missing requirements, before anything is opened, in the environment's folder.
 
         Raises:
             InvalidEnvironment: A requirement is missing; the text names it.
         """
 
     def files(self, folder: Path) -> Iterable[Path]:  # noqa: ARG002  # for those that have some
-        """Return the files that the environment's digest covers beside its source.
-
-        Args:
-            folder: The folder of the environment's file.
-        """
+        """Return the files that the environment's digest covers beside its source."""
         return ()
 
     def replays_with(self, hosts: Sequence[str]) -> bool:  # noqa: ARG002  # for those that open some

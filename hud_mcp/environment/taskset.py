@@ -108,12 +108,7 @@ class Taskset(Sequence[Task]):
 
     @classmethod
     def load(cls, path: str | Path) -> "Taskset":
-        """Read JSON Lines: one task a line; empty lines are skipped.
-
-        Raises:
-            SourceNotFound: There is no such file.
-            InvalidTask: A row is wrong; the text names the file, the line and the field.
-        """
+        """Read JSON Lines: one task a line; empty lines are skipped. It fails like `from_file`."""
         return cls._of(read_lines(Path(path)))
 
     @classmethod
@@ -190,11 +185,8 @@ class Taskset(Sequence[Task]):
         return self._places.get(task_id)
 
     def set_of(self, task_id: str) -> str:
-        """Return the name of a task's set before sets were joined; else this set's.
-
-        A row with a context, `task@context`, belongs to its task's set.
-        """
-        if task_id not in self._sets:
+        """Return the name of a task's set before sets were joined; else this set's."""
+        if task_id not in self._sets:  # a row with a context: `task@context`
             task_id = task_id.rpartition("@")[0]
         return self._sets.get(task_id, self.name)
 

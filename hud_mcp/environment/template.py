@@ -81,11 +81,7 @@ class Template:
         return bool(self.arguments.world_types)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Task:
-        """Mint a task.
-
-        Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind.
-        """
+        """Mint a task; an unknown, missing or wrong argument is an `InvalidTask`."""
         if len(args) > len(self.arguments.names):
             raise InvalidTask(
                 f"{self.noun} takes {len(self.arguments.names)} arguments, got {len(args)}."

@@ -86,11 +86,7 @@ class Tool:
         self.name = name
 
     async def call(self, args: Mapping[str, Any], world: Any) -> Any:
-        """Run the tool.
-
-        Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
-        """
+        """Run the tool; a wrong argument is an `InvalidTask`, and the tool did not run."""
         worlds = dict.fromkeys(self.arguments.world_types, world)
         return await self.function(**self.arguments.parse(args), **worlds)
 
@@ -100,10 +96,9 @@ class Tool:
         world: Any,
         services: dict[str, SharedService],  # noqa: ARG002  # for tools that connect to something
     ) -> Any:
-        """Run the tool in a session, like `call`.
+        """Run the tool in a session, with the named services that its tools have opened.
 
-        `services` are those that the session's tools have opened, by name. Each is closed with the
-        world.
+        Each service is closed with the world. A wrong argument is an `InvalidTask`, as in `call`.
         """
         return await self.call(args, world)
 

@@ -220,12 +220,7 @@ class World(ABC):
         """Begin the session's template, but run nothing of it yet.
 
         Override it if a template needs more than this process, such as a process of its own.
-
-        Args:
-            template: The template, as its environment declares it.
-            source: The environment's file.
-            args: The task's arguments.
-            context: Every feature of the session.
+        `source` is the environment's file, and `context` has every feature of the session.
         """
         del source
         return template.run(args, self.unwrapped, context)
@@ -235,8 +230,7 @@ class World(ABC):
     def explain(self, prompt: str = "") -> str:
         """Return the rules and the meaning of actions; looks need not repeat them after this.
 
-        Args:
-            prompt: The text that the agent has already, which needs no repetition.
+        The agent has the text of `prompt` already, which needs no repetition.
         """
         del prompt
         return ""
@@ -344,11 +338,7 @@ class DirectSession(Protocol):
     def direct_access(
         self, protocol: str, what: Mapping[str, Any]
     ) -> AbstractAsyncContextManager[DirectAccess]:
-        """Use the world while the block runs. The use is a step of the record.
-
-        Args:
-            protocol: The protocol, such as `ssh/2`.
-            what: The use, in the form for the record.
+        """Use the world while the block runs. The use, `what`, is a step of the record.
 
         Raises:
             SessionBusy: It is being started.

@@ -113,9 +113,7 @@ class Launch:
     """The command that starts the first process of a sandbox, and its resources.
 
     Attributes:
-        argv: The command.
         fds: Descriptors that it inherits, beside its standard ones.
-        env: Its environment.
         user: The user that it runs as; None for the server's own.
         root: The folder as the inside names it.
         mounts: Every other writable place inside.
@@ -221,11 +219,7 @@ def launch_bare(root: Path) -> Generator[Launch]:
 
 @cache
 def find_bubblewrap() -> str:
-    """Return the path of a bubblewrap that is new enough.
-
-    Raises:
-        EnvironmentFailed: The machine has none; the text gives a remedy.
-    """
+    """Return the path of a bubblewrap that is new enough, or raise `EnvironmentFailed`."""
     found = shutil.which("bwrap")
     if found is None:
         raise EnvironmentFailed(

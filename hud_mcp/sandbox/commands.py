@@ -20,14 +20,7 @@ _KILL_S = 2.0
 
 
 class Commands:
-    """The commands of one sandbox, seen from the host.
-
-    Attributes:
-        root: The folder that commands start in, as they name it.
-        limits: The sandbox's bounds.
-        link: The link to the inside.
-        files: The folder's files.
-    """
+    """The commands of one sandbox, seen from the host; `root` is the folder that they start in."""
 
     def __init__(
         self, control: socket.socket, *, root: str, limits: SandboxLimits, env: Mapping[str, str]
@@ -59,12 +52,12 @@ class Commands:
     ) -> Finished:
         """Run a command to its end, and return its result.
 
-        Processes that it leaves in the background go on. Their later output is not kept.
+        Processes that it leaves in the background go on. Their later output is not kept. After
+        `timeout_s`, at most the limits' `command_s`, the command and its processes are killed.
 
         Args:
             command: A line for bash, or a program with its arguments.
-            timeout_s: The longest time for the command; `command_s` of the limits is the maximum.
-                After it, the command and the processes that it started are killed.
+            timeout_s: The longest time for the command.
             stdin: Its standard input.
             cwd: A folder, from the sandbox's own; None for `/`.
             env: Additional environment variables.
@@ -126,20 +119,11 @@ class Commands:
         env: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
     ) -> Process:
-        """Start a command; `run` describes the arguments that both have.
+        """Start a command on three standard descriptors, or on a new terminal.
 
-        Args:
-            command: A line for bash, or a program with its arguments.
-            stdio: Its three standard descriptors, if it has no terminal; they stay open here.
-            cwd: A folder, from the sandbox's own; None for `/`.
-            env: Additional environment variables.
-            terminal: Rows and columns of a terminal of its own.
-
-        Raises:
-            OSError: The folder is not there, or cannot be entered.
-            EnvironmentFailed: The sandbox has ended.
-
-        If this call is cancelled, the command was not started, or is killed.
+        The descriptors stay open here; `terminal` is rows and columns. `run` describes the other
+        arguments and the errors. If this call is cancelled, the command was not started, or is
+        killed.
         """
         argv = ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
         asking = asyncio.ensure_future(
@@ -195,8 +179,7 @@ class Commands:
     async def hold(self) -> bool:
         """Stop everything that runs inside, until `release` or the next command.
 
-        Returns:
-            Whether it was stopped before.
+        The result is whether it was stopped before.
         """
         reply, _ = await self.link.ask("hold")
         return bool(reply["was"])

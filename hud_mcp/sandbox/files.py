@@ -49,16 +49,9 @@ class Entry:
 class Files:
     """The files of one sandbox's folder.
 
-    Paths are those of the inside: relative to the folder, or absolute and in it. Errors are
-    `OSError`s: EXDEV for a path that leads out of the folder, ENOENT, EISDIR and so on.
-
-    Args:
-        link: The link to the inside.
-        root: The folder, as the inside names it.
-        most_bytes: The maximum size to which a file may be extended.
-
-    Attributes:
-        also: Other names of the folder, which paths may use.
+    Paths are those of the inside: relative to the folder, or absolute and in it, by any of the
+    names in `also`. Errors are `OSError`s: EXDEV for a path that leads out of the folder, ENOENT,
+    EISDIR and so on. A file may be extended to `most_bytes`.
     """
 
     def __init__(self, link: Link, root: str, *, most_bytes: int) -> None:
@@ -74,8 +67,7 @@ class Files:
     def relative(self, path: str) -> str:
         """Return a path relative to the folder, for the inside to look up.
 
-        Raises:
-            OSError: EXDEV if it is absolute and not in the folder; EINVAL if it contains a NUL.
+        It is EXDEV for an absolute path that is not in the folder, and EINVAL for one with a NUL.
         """
         if "\0" in path:
             raise OSError(errno.EINVAL, "a path has no NUL in it", path)
@@ -164,11 +156,7 @@ class Files:
     async def change(self, how: str, path: str, other: str = "", *, mode: int = 0o755) -> None:
         """Do one of mkdir, rmdir, remove, symlink, link, rename, replace; a link itself is changed.
 
-        Args:
-            how: The change to make.
-            path: The path to change.
-            other: The new path; for a symlink its target, which may be any text.
-            mode: The mode of a new folder.
+        `other` is the new path; for a symlink it is the target, which may be any text.
         """
         target = other if how == "symlink" or not other else self.relative(other)
         await self._ask("change", path, how=how, other=target, mode=mode)

@@ -42,8 +42,7 @@ _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 def seccomp_program() -> bytes:
     """Return the program for this machine, in the format that `bwrap --seccomp` reads.
 
-    Raises:
-        EnvironmentFailed: This kind of processor has no such program.
+    A kind of processor without such a program is an `EnvironmentFailed`.
     """
     machine = platform.machine()
     if machine not in _MACHINES:

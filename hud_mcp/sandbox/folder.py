@@ -18,12 +18,10 @@ __all__ = ["Folder", "Packed", "Skipped", "read_report"]
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something in a folder that its packed form does not have.
+    """Something in a folder that its packed form does not have; a count stands for the unnamed.
 
-    Attributes:
-        path: Its path from the folder on; a count stands for what could not be named.
-        why: Its kind, or the reason that it could not be read.
-        lost: Whether its content is lost. A socket and a pipe have no content.
+    `lost` tells whether content is lost: a socket and a pipe have none. `why` is the reason, or the
+    kind.
     """
 
     path: str
@@ -51,8 +49,7 @@ class Packed:
 def read_report(told: bytes) -> tuple[Skipped, ...]:
     """Return the content of a report from inside, which is not trusted to be well formed.
 
-    Raises:
-        SnapshotFailed: The text is not such a report.
+    A text that is no report is a `SnapshotFailed`.
     """
     try:
         report: dict[str, Any] = json.loads(told)
@@ -143,12 +140,8 @@ class Folder:
     ) -> tuple[int, bytes]:
         """Return named files and folders as a compressed tar, in the format of `inside.gather`.
 
-        Call `hold` first, or they may change meanwhile.
-
-        Args:
-            wanted: Pairs of a path in the folder and its path in the tar.
-            most_bytes: The maximum number of bytes. With more, the tar ends and says so.
-            most_files: The maximum number of files and folders. With more, the same happens.
+        `wanted` has pairs of a path in the folder and its path in the tar. Call `hold` first, or
+        they may change meanwhile. With more bytes or files than allowed, the tar ends and says so.
 
         Returns:
             0 and the tar; or the number of the error that stopped it, and the tar until then.
@@ -201,10 +194,7 @@ class Folder:
     ) -> tuple[int, bytes]:
         """Have the inside write about the folder; return the exit status and the written bytes.
 
-        Raises:
-            SnapshotFailed, BrokenByAgent: The work could not begin, or took too long; see
-                `failure`.
-            EnvironmentFailed: The sandbox has ended.
+        It raises `failure` if the work could not begin, or took too long.
         """
         read, write = os.pipe()
         send = [write] if report is None else [write, report]

@@ -25,12 +25,9 @@ Reply = dict[str, Any]
 
 
 class Link:
-    """Requests and their replies, and events.
+    """Requests and their replies, and events, which the other side sends without a request.
 
-    Args:
-        sock: This side's end.
-        on_event: A function for events, which the other side sends without a request.
-        on_end: A function to call once, when the other side is gone.
+    `on_end` is called once, when the other side is gone.
     """
 
     def __init__(

@@ -54,13 +54,13 @@ def shell_status(code: int) -> int:
 
 @dataclass(frozen=True)
 class Finished:
-    """The result of a command that has ended.
+    """The result of a command that has ended, with its exit status in the convention of shells.
 
     Attributes:
-        code: Its exit status in the convention of shells: 128 plus the number of a signal.
         output: Its output on both streams, in order. The middle of a long output is left out.
         reason: The reason that it was ended from outside, or None.
         errors: Its standard error, if that was kept apart.
+        code: 128 plus the number of a signal, or the exit code.
     """
 
     code: int
@@ -75,12 +75,9 @@ class Finished:
 
 
 class Process:
-    """One command that was started.
+    """One command that was started; `reason` tells why it was ended from outside, or is None.
 
-    Attributes:
-        pid: Its number inside.
-        terminal: The host's side of its terminal, if it has one. Its taker must close it.
-        reason: The reason that it was ended from outside, or None.
+    `terminal` is the host's side of its terminal, if it has one. Its taker must close it.
     """
 
     def __init__(self, pid: int, terminal: int | None) -> None:
@@ -141,13 +138,9 @@ class Excerpt:
 
 
 class Output:
-    """The reader of a pipe until its end. It keeps an excerpt: the beginning and the end.
+    """The reader of a pipe until its end, which it owns. It keeps the beginning and the end.
 
-    Args:
-        fd: The pipe's end, which this owns.
-        kept_bytes: The number of bytes to keep.
-        most_bytes: The maximum number of bytes; with more, the pipe is closed.
-        on_overflow: A function to call after such a close.
+    With more than `most_bytes`, the pipe is closed, and `on_overflow` called.
     """
 
     def __init__(

@@ -88,14 +88,7 @@ class Usage:
 
 
 class Sandbox(Commands):
-    """An open sandbox. `open` makes it.
-
-    Attributes:
-        root: The folder that commands start in, as they name it.
-        files: The folder's files.
-        folder: The folder as a whole.
-        isolation: The isolation that it really has.
-    """
+    """An open sandbox, made by `open`. `isolation` is what it really has."""
 
     def __init__(self, options: SandboxOptions, launch: Launch, control: socket.socket) -> None:
         self.options = options
@@ -111,13 +104,11 @@ class Sandbox(Commands):
 
     @classmethod
     async def open(cls, options: SandboxOptions) -> "Sandbox":
-        """Open a sandbox with an empty folder.
+        """Open a sandbox with an empty folder. If it fails or is cancelled, it leaves nothing open.
 
         Raises:
             EnvironmentFailed: This machine cannot open a sandbox; the text gives the reason, and a
                 remedy.
-
-        If this call fails or is cancelled, it leaves nothing open.
         """
         isolated = options.isolation == "bwrap"
         made = None
@@ -151,10 +142,8 @@ class Sandbox(Commands):
     def namespaces(self) -> list[int]:
         """Open the namespaces in which the folder is seen at `SandboxOptions.places`.
 
-        The caller enters the descriptors with setns, in this order, and closes them.
-
-        Raises:
-            EnvironmentFailed: The sandbox has ended, or has no such places.
+        The caller enters the descriptors with setns, in this order, and closes them. It is an
+        `EnvironmentFailed` if the sandbox has ended, or has no such places.
         """
         found: list[int] = []
         try:

@@ -67,13 +67,9 @@ def agents_may_read(path: Path) -> bool:
 
 
 def cover(shown: Mapping[str, Path]) -> list[str]:
-    """Return bubblewrap's arguments that cover hidden paths in shown folders.
+    """Return bubblewrap's arguments that cover hidden paths in shown folders, by paths inside.
 
-    Args:
-        shown: Paths inside, each to the folder of the machine that is seen there.
-
-    Raises:
-        EnvironmentFailed: A hidden path cannot be covered, because programs need its folder.
+    It is an `EnvironmentFailed` if programs need the folder of a hidden path.
     """
     hidden = _hidden()
     arguments: list[str] = []
@@ -126,8 +122,7 @@ def inside_python() -> str:
 def bound_prefix() -> Path | None:
     """Return this interpreter's installation if it must be shown inside, else None.
 
-    Raises:
-        EnvironmentFailed: Only root can read it, and the system has no other Python.
+    `EnvironmentFailed`: only root can read it, and the system has no other Python.
     """
     prefix = Path(sys.base_prefix).resolve()
     if _is_in_system(prefix / "bin") and _is_in_system(prefix / "lib"):

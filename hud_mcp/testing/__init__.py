@@ -1,7 +1,7 @@
 """The contract of a world as tests, for authors of worlds to run on their own.
 
-Derive a class of tests, and override `make_spec`. Override the samples too if the world takes more
-than `wait`:
+Derive a class of tests, and override `make_spec`, and the samples if the world takes more than
+`wait`:
 
     from hud_mcp.testing import WorldContract
 

@@ -34,11 +34,9 @@ _Segments = list[tuple[int, int]]
 def pack(root: int, fd: int, skip: Callable[[Skip], None]) -> None:
     """Write a tar of a folder: itself, files, folders and links, with modes and times.
 
-    A file that changes meanwhile is kept as it is found. A file that goes away is left out. `skip`
-    is called for each thing that cannot be kept, with the reason.
-
-    Raises:
-        OSError: The folder cannot be read, or nobody reads what is written.
+    A file that changes meanwhile is kept as it is found; one that goes away is left out. `skip`
+    gets each thing that cannot be kept. `OSError`: the folder cannot be read, or nobody reads the
+    tar.
     """
     out = _Zipped(fd)
     links: dict[tuple[int, int], bytes] = {}
@@ -218,11 +216,8 @@ def _seconds(ns: int) -> bytes:
 def unpack(root: int, fd: int) -> None:
     """Read a tar of `pack`, or any other tar of files, folders and links, into a folder.
 
-    Everything is written beneath the folder, whatever links are there or in the tar.
-
-    Raises:
-        OSError: Something cannot be made, or would lie elsewhere.
-        tarfile.TarError: It is not a tar.
+    Everything is written beneath the folder, whatever links are there or in the tar. An `OSError`
+    says that something cannot be made, or would lie elsewhere; a `TarError` that it is no tar.
     """
     here, lent = open_folder(".", root, 0o700)
     try:

@@ -47,11 +47,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
-    """Open a path that lies in a folder, whatever links are on the way.
-
-    Raises:
-        OSError: EXDEV: the path leads out of the folder.
-    """
+    """Open a path that lies in a folder, whatever links are on the way; EXDEV if it leads out."""
     how = _How(flags | os.O_CLOEXEC, mode, _BENEATH | _NO_MAGIC)
     for _attempt in range(64):
         fd = _LIBC.syscall(
@@ -106,8 +102,7 @@ def _lend(place: int, needed: int) -> Loan | None:
 def open_folder(name: str, folder: int, needed: int = ENTER) -> tuple[int, Loan | None]:
     """Open a folder in another one, by one name, to read and to walk it; no link is followed.
 
-    Returns:
-        Its descriptor, and the loan of the owner's `needed` rights, if it lacked them.
+    The owner's `needed` rights are lent; the loan is None if it had them.
     """
     if name == ".":  # nothing needs to be looked up, where that is not allowed either
         place, own = folder, -1
@@ -122,11 +117,7 @@ def open_folder(name: str, folder: int, needed: int = ENTER) -> tuple[int, Loan 
 
 
 def open_file(name: str, folder: int) -> tuple[int, Loan | None]:
-    """Open a regular file to read it, and lend the right if needed.
-
-    Raises:
-        OSError: It cannot be opened; ELOOP if it is something else by now.
-    """
+    """Open a regular file to read it, and lend the right if needed; ELOOP if it is no file now."""
     try:
         fd, lent = os.open(name, _FILE, dir_fd=folder), None
     except PermissionError:
@@ -168,11 +159,8 @@ class Descent:
     """A position beneath a folder, which moves from place to place name by name.
 
     Missing folders on the way are made. No link is followed. A move costs only the names between
-    the two places. One descriptor is open.
-
-    Args:
-        root: The folder, open in any way; it stays open.
-        leave: A function for each folder that is left upwards: the open folder and its path.
+    the two places. One descriptor is open. `leave` gets each folder that is left upwards: the open
+    folder and its path.
     """
 
     def __init__(
@@ -187,8 +175,7 @@ class Descent:
     def go(self, names: Sequence[str]) -> int:
         """Go to the folder of these names from the root; return it, open until the next call.
 
-        Raises:
-            OSError: Something on the way is not a folder, or is not beneath any more.
+        It is an `OSError` if something on the way is not a folder, or is not beneath any more.
         """
         same = 0
         while same < min(len(self._names), len(names)) and self._names[same] == names[same]:
@@ -243,8 +230,7 @@ class Descent:
 def remove_all(root: int) -> None:
     """Remove the content of a folder, however deep and whatever its rights; mounts stay.
 
-    Raises:
-        OSError: Something cannot be removed; the rest may be gone.
+    After an `OSError`, something is left, and the rest may be gone.
     """
     here, lent = open_folder(".", root, 0o700)
     device = os.fstat(here).st_dev

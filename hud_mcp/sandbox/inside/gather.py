@@ -42,11 +42,8 @@ class _Stopped(Exception):
 def gather(root: int, fd: int, wanted: Sequence[Sequence[str]], most: dict[str, int]) -> None:
     """Write the wanted files and folders to a descriptor, as a tar.
 
-    Args:
-        root: The folder, open in any way.
-        fd: The descriptor to write to.
-        wanted: Pairs of a path from the folder on and its path in the tar. `.` is the folder.
-        most: The bounds `bytes` and `files`; with more, the tar stops and says so.
+    `wanted` has pairs of a path from the folder on and its path in the tar; `.` is the folder. With
+    more than the `bytes` and `files` of `most`, the tar stops and says so.
     """
     out = os.fdopen(os.dup(fd), "wb")
     zipped = gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1, mtime=0)

@@ -221,8 +221,7 @@ class Init:
     def _find_folder(self) -> None:
         """Point the descriptor to the folder at its path, which may have been made anew.
 
-        Raises:
-            OSError: The path has no folder. A link does not count as one.
+        A path without a folder is an `OSError`; a link does not count as one.
         """
         # In a sandbox, nobody can replace the folder.
         if os.getpid() == 1 or self._is_in_place():

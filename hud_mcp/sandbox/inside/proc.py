@@ -101,10 +101,7 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
 def hide() -> None:
     """Keep processes of the same user from looking into this process, or tracing it.
 
-    The effect ends if this process becomes a new program.
-
-    Raises:
-        OSError: The kernel refuses it.
+    The effect ends if this process becomes a new program. `OSError`: the kernel refuses it.
     """
     if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")

@@ -32,14 +32,10 @@ _ROUNDS = 25
 
 
 class Processes:
-    """Everything that runs inside, beside this process.
+    """Everything that runs inside, beside this process, on the folder and all writable `mounts`.
 
-    Args:
-        root: The folder, open; commands start in it.
-        root_path: Its path.
-        mounts: Every writable place.
-        limits: `processes`, `memory`, `disk`, `files`, `open_files`.
-        told: A function for each event that the host must know.
+    `limits` are `processes`, `memory`, `disk`, `files` and `open_files`; `told` gets each event for
+    the host.
     """
 
     def __init__(
@@ -129,10 +125,7 @@ class Processes:
         return {}, []
 
     def hold(self) -> Reply:
-        """Stop everything that runs, until `release` or the next command; files do not change.
-
-        Processes that cannot be stopped are killed.
-        """
+        """Stop everything that runs, until `release` or a command; kill what cannot be stopped."""
         was, self._held = self._held, True
         until_s = time.monotonic() + _HOLD_S
         rounds = 0

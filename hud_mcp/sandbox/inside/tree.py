@@ -71,21 +71,16 @@ def walk(
     """Yield a folder, its files and links by name, and then each of its folders likewise.
 
     Mounts in it are passed over, and things that go away meanwhile are left out. Few descriptors
-    are open at once, however deep the folder is.
+    are open at once, however deep the folder is. An early close of the generator takes back the
+    lent rights. It is an `OSError` if the folder itself cannot be read.
 
     Args:
         root: The folder, open in any way; it stays open.
         skip: A function for each thing that is passed over, with the reason.
         opens: Whether files are opened for reading. If not, their `fd` is -1, and no right is lent:
             folders that cannot be read are skipped.
-        leave_out: A function of a name, and of whether it is a folder's. It returns whether to
-            leave the thing out.
+        leave_out: A function of a name, and of whether it is a folder's, for what to leave out.
         most_path_bytes: The maximum bytes of all paths together; with more, the rest is skipped.
-
-    Raises:
-        OSError: The folder itself cannot be read.
-
-    An early close of the generator takes back the lent rights.
     """
     walker = _Walk(root, skip, leave_out, most_path_bytes, opens=opens)
     try:
@@ -298,14 +293,8 @@ def _unreadable(exc: OSError) -> str:
 def scan(root: int, fd: int, *, leave_out: list[str], most: int) -> None:
     """Write a line for each regular file: its path, its size, and its time of change in ns.
 
-    Args:
-        root: The folder, open in any way. No link in it is followed.
-        fd: The descriptor to write to.
-        leave_out: Patterns of names. Those of folders end with a slash.
-        most: The maximum number of files.
-
-    Raises:
-        OSError: The folder cannot be read, or nobody reads what is written.
+    No link is followed. Patterns of folders in `leave_out` end with a slash. `most` bounds the
+    files. It is an `OSError` if the folder cannot be read, or nobody reads what is written.
     """
 
     def is_left_out(name: str, is_folder: bool) -> bool:  # noqa: FBT001  # of `walk`

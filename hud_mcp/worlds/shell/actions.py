@@ -67,9 +67,6 @@ def replace_text(data: bytes, old: str, new: str, *, every: bool, path: str) -> 
 
     Every other byte stays, in any encoding. If all lines of the file end in CRLF, so does each line
     of either text.
-
-    Raises:
-        ActionFailed: The text is missing, or occurs more than once.
     """
     if 0 < data.count(b"\n") == data.count(b"\r\n"):
         old, new = (_BARE_BREAK.sub("\r\n", text) for text in (old, new))

@@ -21,11 +21,7 @@ _SHOWN_CHARS = 500
 
 
 def _in_folder(path: str) -> str:
-    """Return an author's path, from the folder on.
-
-    Raises:
-        ValueError: No file of the folder can have that path, so that no agent could do the task.
-    """
+    """Return an author's path, from the folder on; a `ValueError` if no file can have that path."""
     if "\0" in path:
         raise ValueError("has a sign that no path can have")
     # By the name inside: the folder has another one if nothing is isolated.

@@ -32,12 +32,9 @@ _MOST_NAMES = 200_000
 def kept_links(tree: Mapping[str, Thing], names: Mapping[str, str]) -> set[str]:
     """Return the paths of the links that lead, in any way, to a file or folder of a tree.
 
-    A link that leads out shows another file in each place. A link that leads nowhere, or to a file
-    of the author's, becomes that file's content when a grader looks.
-
-    Args:
-        tree: The thing at each path.
-        names: Absolute paths at which folders of the tree are seen, each with its path in it.
+    A link that leads out shows another file in each place. One that leads nowhere, or to a file of
+    the author's, becomes that file's content when a grader looks. `names` are absolute paths at
+    which folders of the tree are seen, each with its path in it.
     """
     walk = _Walk(tree, names)
     return {path for path, thing in tree.items() if isinstance(thing, str) and walk.arrives(path)}
@@ -123,11 +120,9 @@ _TAKEN = "another output has its path"
 
 @dataclass(frozen=True)
 class Originals:
-    """Files that come from the environment's own folder, even if an agent changed them.
+    """Files of the environment's own folder, even if an agent changed them, by patterns of names.
 
-    Attributes:
-        root: The folder.
-        patterns: Names of files and folders; `*` for all of them, `tests` for `TESTS`.
+    `*` stands for all of them, and `tests` for `TESTS`.
     """
 
     root: Path
@@ -168,8 +163,7 @@ class Sifted:
 def named_outputs(copy: str | Iterable[str] | Mapping[str, str]) -> dict[str, str]:
     """Return outputs by their paths in the agent's folder, each with its path in the grader's.
 
-    Raises:
-        GraderFailed: A path is absolute, or leads out.
+    A path that is absolute, or leads out, is a `GraderFailed`.
     """
     if isinstance(copy, Mapping):
         pairs = cast("Mapping[str, str]", copy).items()
@@ -191,8 +185,8 @@ def sift(
     Args:
         packed: The tar, as the sandbox gives it.
         named: The outputs, as `named_outputs` gives them.
-        authors: The author's files, which are put in front of all. Outputs that lie in a folder of
-            theirs are put there, beside them.
+        authors: The author's files, which come first. Outputs in a folder of theirs are put beside
+            them.
         originals: The files that come from the environment's own folder.
         names: Absolute paths at which folders of the grader's place are seen; see `kept_links`.
 

@@ -101,16 +101,10 @@ def is_agents(exc: OSError, *, isolated: bool) -> bool:
 def broken_by_agent(
     exc: BaseException | None, places: Sequence[Path], root: str, *, isolated: bool
 ) -> BrokenByAgent | None:
-    """Return the error that blames the agent for a grader's failure on the folder's files.
+    """Return the error that blames the agent for a grader's failure on the folder's files, or None.
 
-    The agent is to blame only for a system error about a path in the folder, or a full disk of the
-    folder itself. Otherwise anybody may be, and the result is None.
-
-    Args:
-        exc: The grader's exception. The grader opened the files itself.
-        places: The folder's names where the grader ran.
-        root: The folder's name for the agent.
-        isolated: Whether the folder has a disk of its own, as for `is_agents`.
+    The agent is to blame only for a system error about a path in the folder, by one of the names in
+    `places`, or a full disk of the folder itself. The grader opened the files itself.
     """
     if not isinstance(exc, OSError) or not is_agents(exc, isolated=isolated):
         return None

@@ -22,11 +22,7 @@ def write_snapshot(packed: bytes, fields: Mapping[str, Any]) -> bytes:
 
 
 def read_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the fields of a snapshot, and the packed folder.
-
-    Raises:
-        EnvironmentFailed: The data is not a snapshot, or a damaged one.
-    """
+    """Return the fields of a snapshot, and the packed folder; `EnvironmentFailed` for damage."""
     head, _, packed = data.partition(b"\n")
     try:
         fields: dict[str, Any] = json.loads(head)
@@ -82,8 +78,7 @@ class FolderSnapshots:
     async def take(self, last: str) -> bytes:
         """Return a snapshot: the folder as a compressed tar, and the end of the last command.
 
-        Raises:
-            LimitReached, SnapshotFailed, EnvironmentFailed: The reasons of `ShellWorld.snapshot`.
+        It fails for the reasons of `ShellWorld.snapshot`.
         """
         sandbox = self._sandbox
         try:

@@ -90,13 +90,11 @@ class Shell(WorldSpec):
         self.open_world = bool(self.options.hosts.patterns) or isolation == "none"
 
     async def open(self, opening: Opening) -> ShellWorld:
-        """Open a session's shell.
+        """Open a session's shell. If it fails or is cancelled, nothing of this session stays open.
 
         Raises:
             EnvironmentFailed: The machine cannot make a sandbox, or the folder does not fit. The
                 text says what to do.
-
-        If this call fails or is cancelled, nothing of this session stays open.
         """
         sandbox = await Sandbox.open(self._options_from(opening.folder))
         try:

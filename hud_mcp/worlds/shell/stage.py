@@ -56,12 +56,7 @@ Python itself would look there first, and an agent can put modules of the system
 
 @dataclass(frozen=True)
 class Author:
-    """The places of an author's files on this machine.
-
-    Attributes:
-        folder: The folder of the environment's file.
-        root: The folder that sessions begin with a copy of; None if they begin with nothing.
-    """
+    """The folder of the environment's file, and the one whose copy sessions begin with, or None."""
 
     folder: Path = field(default_factory=Path)
     root: Path | None = None
@@ -81,9 +76,7 @@ class Author:
 class Stage:
     """Copies of the author's files, until a verifier is closed.
 
-    Attributes:
-        files: The files that are seen in the verifier's folder.
-        site: The folder of modules that its Pythons begin with.
+    Its Pythons begin with the modules in `site`; `files` is what its folder shows.
     """
 
     def __init__(self) -> None:
@@ -101,10 +94,9 @@ class Stage:
         (self.site / "usercustomize.py").write_text("")
 
     def add(self, source: Path) -> None:
-        """Add the content of a folder, or one file.
+        """Add a folder's content, or one file.
 
-        Raises:
-            GraderFailed: The source cannot be read, or agents can read it too.
+        It is a `GraderFailed` if the source cannot be read, or agents can read it too.
         """
         if agents_may_read(source):
             raise GraderFailed(
@@ -126,10 +118,7 @@ class Stage:
                 path.chmod(0o555 if path.stat().st_mode & 0o100 else 0o444)
 
     def mounts(self, root: str, site: str) -> dict[str, Path]:
-        """Return the read-only paths of a sandbox, each with its path on this machine.
-
-        Its Pythons look at `site` first.
-        """
+        """Return the read-only paths of a sandbox, each with its path on this machine."""
         found = {f"{root}/{path.name}": path for path in sorted(self.files.iterdir())}
         if any(path.suffix == ".py" for path in found.values()):
             found.setdefault(f"{root}/__pycache__", self._empty)  # else compiled files go there

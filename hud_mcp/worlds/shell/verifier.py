@@ -241,8 +241,7 @@ class Verifier:
 def read_json_text(text: str, path: str) -> Any:
     """Return the value of a JSON text that the agent made.
 
-    Raises:
-        BrokenByAgent: The text is not JSON, or its lists and objects are too deep to be read.
+    It is a `BrokenByAgent` if the text is not JSON, or too deep to be read.
     """
     try:
         return json.loads(text)
@@ -265,9 +264,9 @@ async def open_verifier(
     originals: Sequence[str],
     network: bool,
 ) -> AsyncGenerator[Verifier]:
-    """Open a verifier for a session's sandbox. `ShellWorld.verifier` describes the arguments.
+    """Open a verifier for a session's sandbox, whose processes are stopped meanwhile.
 
-    The session's processes are stopped while its outputs are copied.
+    `ShellWorld.verifier` describes the arguments.
     """
     named = named_outputs(copy)
     source = author.find(files) if files is not None else None
@@ -308,8 +307,7 @@ def _names_of_folder(session: SandboxOptions) -> dict[str, str]:
 async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
     """Return the outputs as a tar, from a moment at which nothing of the agent's ran.
 
-    Raises:
-        BrokenByAgent: The outputs cannot be read.
+    Outputs that cannot be read are a `BrokenByAgent`.
     """
     limits = agents.limits
     was_held = await agents.hold()

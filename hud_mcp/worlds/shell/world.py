@@ -272,12 +272,7 @@ class ShellWorld(World):
         )
 
     async def act(self, action: Action) -> ActionEffect:
-        """Perform one action: `wait`, or `custom` with one of this world's own.
-
-        Raises:
-            ActionFailed: The action was refused. The text says why.
-            EnvironmentFailed: The sandbox has ended.
-        """
+        """Perform one action: `wait`, or `custom` with one of this world's own."""
         self._check_usable()
         if isinstance(action, WaitAction):
             self._snapshots.expire()
@@ -291,11 +286,7 @@ class ShellWorld(World):
         )
 
     async def observe(self, look: Look) -> Observation:
-        """Return the folder's contents, and the end of the last command.
-
-        Raises:
-            EnvironmentFailed: The sandbox has ended.
-        """
+        """Return the folder's contents, and the end of the last command."""
         self._check_usable()
         if not look.text:
             return Observation()

@@ -20,7 +20,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.hud.bridge.remote_browser import attach_browser
-from hud_mcp.plugins.hud.endpoints.cdp_server import CdpAccess, CdpServer
+from hud_mcp.plugins.hud.endpoints.cdp import CdpAccess, CdpServer
 from hud_mcp.plugins.hud.wire.streams import dial, splice
 from hud_mcp.values.action import ClickAction, TypeAction
 from hud_mcp.values.observation import Look
@@ -397,7 +397,7 @@ async def test_an_address_without_a_browser_says_why(server: CdpServer) -> None:
 @pytest.mark.long
 def test_nothing_of_it_is_loaded_before_it_is_used() -> None:
     """Importing the server's module imports neither the WebSocket library nor Playwright."""
-    program = "import sys, hud_mcp.plugins.hud.endpoints.cdp_server; print([m for m in ('websockets', 'playwright') if m in sys.modules])"  # noqa: E501
+    program = "import sys, hud_mcp.plugins.hud.endpoints.cdp; print([m for m in ('websockets', 'playwright') if m in sys.modules])"  # noqa: E501
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
     )

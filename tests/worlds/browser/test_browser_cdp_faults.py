@@ -15,8 +15,8 @@ from waiting import PATIENCE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from hud_mcp.plugins.hud.endpoints import cdp_server as cdp
-from hud_mcp.plugins.hud.endpoints.cdp_server import CdpAccess, CdpServer
+from hud_mcp.plugins.hud.endpoints import cdp as cdp
+from hud_mcp.plugins.hud.endpoints.cdp import CdpAccess, CdpServer
 from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 

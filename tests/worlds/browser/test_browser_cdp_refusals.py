@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from hud_mcp.errors import ActionFailed
-from hud_mcp.plugins.hud.endpoints.cdp_server import CdpServer
+from hud_mcp.plugins.hud.endpoints.cdp import CdpServer
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -11,8 +11,8 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import GymMakeException, HudMcpError
 from hud_mcp.plugins.hud.live import connecting
 from hud_mcp.plugins.hud.live.client import Client
+from hud_mcp.plugins.hud.live.connecting import Wanted, find_task, read_wanted
 from hud_mcp.plugins.hud.live.environment import Environment
-from hud_mcp.plugins.hud.live.finding import Wanted, find_task, read_wanted
 from hud_mcp.record import job as jobs
 from hud_mcp.record.job import Job
 

@@ -55,7 +55,7 @@ PLUGIN = Plugin(
         "tcp": "hud_mcp.plugins.hud.source:SCHEME",
     },
     services={
-        "environment.load_environment": "hud_mcp.plugins.hud.live.finding:load_environment",
+        "environment.load_environment": "hud_mcp.plugins.hud.live.connecting:load_environment",
         "Environment.workspace": "hud_mcp.plugins.hud.workspace.spec:add_workspace",
         "Task.run": "hud_mcp.plugins.hud.runs.tasks:run_task",
         "Taskset.run": "hud_mcp.plugins.hud.runs.tasks:run_tasks",

@@ -1,23 +1,47 @@
 """The connection of a live environment to its session, and the one over the control channel."""
 
+import asyncio
 import os
+import secrets
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from hud_mcp import errors
+from hud_mcp.base import libraries
+from hud_mcp.base.child import OwnServer, make_secret_file
 from hud_mcp.errors import (
     EnvironmentFailed,
     HudMcpError,
     OperatorRefused,
     SessionEnded,
+    sole_cause,
 )
 from hud_mcp.plugins.hud.wire.client import ChannelClient
 from hud_mcp.plugins.hud.wire.streams import ChannelFailed, ChannelRefused, Place
+from hud_mcp.record.place import STORE_VARIABLE
+from hud_mcp.rollout.link import stdio_client
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
 
-__all__ = ["Client", "OperatedChannel", "operator_token", "raised", "refused"]
+if TYPE_CHECKING:
+    from mcp.client import client as sdk
+
+__all__ = [
+    "Client",
+    "McpClient",
+    "OperatedChannel",
+    "new_token",
+    "operator_token",
+    "over_stdio",
+    "raised",
+    "refused",
+]
+
 
 _NO_METHOD = -32601
 
@@ -143,3 +167,132 @@ def refused(place: str, token: str | None) -> OperatorRefused:
         f"{place} does not take the operator's token that was given. Start it with "
         f"--operator-token-file FILE, and set {OPERATOR_TOKEN} here to what is in the file."
     )
+
+
+_CALL_S = 900.0
+"""Seconds for one call; the server's own bounds are lower."""
+_STOP_S = 15.0
+
+_LIMITS = ("idle_s=86400", "total_s=604800")
+"""The limits of a server with one user, who may think for long."""
+
+Open = Callable[[], "AbstractAsyncContextManager[sdk.Client]"]
+
+
+class McpClient(Client):
+    """One connection to an MCP server, owned by one task. Made by `open`."""
+
+    def __init__(self, opening: Open, *, token: str | None, place: str) -> None:
+        self._opening = opening
+        self._token = token
+        self._place = place
+        self._leaving = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[sdk.Client] = loop.create_future()
+        self._task = loop.create_task(self._hold(), name=f"connection to {place}")
+
+    @classmethod
+    async def open(cls, opening: Open, *, token: str | None, place: str) -> "McpClient":
+        """Connect. If this call is cancelled, no connection and no server stays.
+
+        EnvironmentFailed says that nothing answers there.
+        """
+        made = cls(opening, token=token, place=place)
+        try:
+            await asyncio.shield(made._ready)
+        except BaseException:
+            await made.close()
+            raise
+        return made
+
+    async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Perform an operation; OperatorRefused says that the server refuses the token."""
+        if self._task.done():
+            raise SessionEnded("The connection to the server is closed. Call gym.make again.")
+        meta: dict[str, Any] = {} if self._token is None else {CREDENTIAL: self._token}
+        request = libraries.mcp_types.CallToolRequest(
+            params=libraries.mcp_types.CallToolRequestParams.model_validate(
+                {"name": operation, "arguments": dict(params), "_meta": meta}
+            )
+        )
+        client = await self._ready
+        try:
+            # Not by `call_tool`, which would list the tools to look for this one.
+            result = await client.session.send_request(
+                request,
+                TypeAdapter(libraries.mcp_types.CallToolResult),
+                request_read_timeout_seconds=_CALL_S,
+            )
+        except libraries.MCPError as exc:
+            if exc.error.code in (
+                libraries.mcp_types.CONNECTION_CLOSED,
+                libraries.mcp_types.REQUEST_TIMEOUT,
+            ):
+                raise self._broken(exc) from exc
+            raise refused(self._place, self._token) from exc
+        except (OSError, TimeoutError, libraries.httpx2.HTTPError) as exc:
+            raise self._broken(exc) from exc
+        except ExceptionGroup as exc:
+            raise self._broken(sole_cause(exc)) from exc
+        if result.is_error:
+            text = "\n".join(part.text for part in result.content if part.type == "text")
+            raise raised((result.meta or {}).get("hud-mcp/error"), text)
+        return dict(result.structured_content or {})
+
+    async def close(self) -> None:
+        """Disconnect, and stop a server that was started for this. It may be called twice."""
+        self._leaving.set()
+        if not self._ready.done():
+            self._task.cancel()
+        await asyncio.wait({self._task}, timeout=_STOP_S)
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=1.0)
+
+    async def _hold(self) -> None:
+        try:
+            # The SDK's task groups must be left by the task that entered them: this one owns them.
+            async with self._opening() as client:
+                if not self._ready.done():
+                    self._ready.set_result(client)
+                await self._leaving.wait()
+        except asyncio.CancelledError:
+            self._ready.cancel()
+            raise
+        except Exception as exc:  # noqa: BLE001  # raised where the connection was asked for
+            if not self._ready.done():
+                self._ready.set_exception(exc)
+                self._ready.exception()  # marked as seen: who asked may have gone
+
+    def _broken(self, exc: BaseException) -> EnvironmentFailed:
+        return EnvironmentFailed(
+            f"{self._place} did not answer: {type(exc).__name__}: {exc}. The record keeps the "
+            "steps so far."
+        )
+
+
+def over_stdio(source: str, *, token: str, store: str | None) -> Open:
+    """Return an opener that starts a server; only this child knows the operator's token."""
+
+    @asynccontextmanager
+    async def connect() -> "AsyncGenerator[sdk.Client]":
+        with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
+            # Not by the environment: others of this user read it in /proc while the server runs.
+            secret = make_secret_file(Path(folder, "operator"), token)
+            limits = [part for limit in _LIMITS for part in ("--limit", limit)]
+            with Path(folder, "log").open("w+", encoding="utf-8") as log:  # noqa: ASYNC230  # a local file
+                server = OwnServer(
+                    ["serve", source, "--operator-token-file", str(secret), *limits],
+                    log,
+                    {STORE_VARIABLE: store} if store else {},
+                )
+                async with stdio_client(server) as client:
+                    secret.unlink()  # it was read as the server started
+                    yield client
+
+    return connect
+
+
+def new_token() -> str:
+    """Return a new token for one server."""
+    return secrets.token_hex(32)

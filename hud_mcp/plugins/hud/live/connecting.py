@@ -22,9 +22,15 @@ from hud_mcp.loading.find import find_environment, find_source, load_environment
 from hud_mcp.loading.shipped import shipped_folder
 from hud_mcp.loading.source import declared_tasks, lasting_source, load_environments
 from hud_mcp.plugins.hud.live import surfaces
-from hud_mcp.plugins.hud.live.client import Client, OperatedChannel, operator_token
+from hud_mcp.plugins.hud.live.client import (
+    Client,
+    McpClient,
+    OperatedChannel,
+    new_token,
+    operator_token,
+    over_stdio,
+)
 from hud_mcp.plugins.hud.live.local import LocalClient
-from hud_mcp.plugins.hud.live.mcp_client import McpClient, new_token, over_stdio
 from hud_mcp.plugins.hud.wire.streams import read_place
 from hud_mcp.rollout.link import http_client
 from hud_mcp.store import Store

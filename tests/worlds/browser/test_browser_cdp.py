@@ -19,7 +19,7 @@ from PIL import Image
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.hud.bridge.remote_browser import attach_browser
+from hud_mcp.plugins.hud.bridge.screens import attach_browser
 from hud_mcp.plugins.hud.endpoints.cdp import CdpAccess, CdpServer
 from hud_mcp.plugins.hud.wire.streams import dial, splice
 from hud_mcp.values.action import ClickAction, TypeAction

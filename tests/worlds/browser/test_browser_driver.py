@@ -35,7 +35,7 @@ BROWSER = OPEN.format(
     call="Browser().open(Opening(shared=shared))",
 )
 ATTACHED = OPEN.format(
-    imports="from hud_mcp.plugins.hud.bridge.remote_browser import attach_browser",
+    imports="from hud_mcp.plugins.hud.bridge.screens import attach_browser",
     call="attach_browser('http://127.0.0.1:9', shared)",
 )
 

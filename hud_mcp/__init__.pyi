@@ -94,10 +94,10 @@ from hud_mcp.loading.contexts import NamedContext as NamedContext
 from hud_mcp.loading.contexts import read_contexts as read_contexts
 from hud_mcp.loading.contexts import sample_contexts as sample_contexts
 from hud_mcp.plugins.hud.live.client import Client as Client
-from hud_mcp.plugins.hud.runs.classic import run_job as run_job
-from hud_mcp.plugins.hud.runs.runtime import LocalRuntime as LocalRuntime
-from hud_mcp.plugins.hud.runs.runtime import Runtime as Runtime
-from hud_mcp.plugins.hud.runs.runtime import SubprocessRuntime as SubprocessRuntime
+from hud_mcp.plugins.hud.run_job import run_job as run_job
+from hud_mcp.plugins.hud.runtimes import LocalRuntime as LocalRuntime
+from hud_mcp.plugins.hud.runtimes import Runtime as Runtime
+from hud_mcp.plugins.hud.runtimes import SubprocessRuntime as SubprocessRuntime
 from hud_mcp.plugins.sets.reasoning import ReasoningGymGrader as ReasoningGymGrader
 from hud_mcp.plugins.sets.webvoyager import WebVoyagerJudge as WebVoyagerJudge
 from hud_mcp.plugins.view.export import export_atif as export_atif

@@ -57,8 +57,8 @@ PLUGIN = Plugin(
     services={
         "environment.load_environment": "hud_mcp.plugins.hud.live.connecting:load_environment",
         "Environment.workspace": "hud_mcp.plugins.hud.workspace.spec:add_workspace",
-        "Task.run": "hud_mcp.plugins.hud.runs.tasks:run_task",
-        "Taskset.run": "hud_mcp.plugins.hud.runs.tasks:run_tasks",
+        "Task.run": "hud_mcp.plugins.hud.taskset_run:run_task",
+        "Taskset.run": "hud_mcp.plugins.hud.taskset_run:run_tasks",
         **{f"environment.{each}": f"{_OPTIONS}:{each}" for each in _OPTION_NAMES},
         "environment.Workspace": "hud_mcp.plugins.hud.workspace.spec:Workspace",
         "channel client": "hud_mcp.plugins.hud.wire.client:ChannelClient",
@@ -66,6 +66,6 @@ PLUGIN = Plugin(
         "serve operations": "hud_mcp.plugins.hud.operator_calls:serve_operations",
         "published tools": "hud_mcp.plugins.hud.commands.bridges:offer_published",
         "listed by bridges": "hud_mcp.plugins.hud.commands.bridges:listed_by",
-        "template process": "hud_mcp.plugins.hud.place:TemplateProcess",
+        "template process": "hud_mcp.plugins.hud.workspace.process:TemplateProcess",
     },
 )

@@ -15,7 +15,7 @@ from waiting import PATIENCE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from hud_mcp.plugins.hud.endpoints import cdp as cdp
+from hud_mcp.plugins.hud.endpoints import cdp
 from hud_mcp.plugins.hud.endpoints.cdp import CdpAccess, CdpServer
 from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld

@@ -6,7 +6,7 @@ from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hud_mcp.plugins.hud.bridge import bridge as bridge
-    from hud_mcp.plugins.hud.controller.world import custom_environment as custom_environment
+    from hud_mcp.plugins.hud.live.controller import custom_environment as custom_environment
     from hud_mcp.server.web.auth import Hosts as Hosts
     from hud_mcp.server.web.listener import serving as serving
 else:

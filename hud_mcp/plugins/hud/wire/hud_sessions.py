@@ -21,7 +21,6 @@ from hud_mcp.errors import (
     SessionEnded,
     name_known,
 )
-from hud_mcp.plugins.hud.endpoints.endpoints import Endpoints
 from hud_mcp.plugins.hud.wire.hud_session import (
     PRINCIPAL,
     HudSession,
@@ -30,6 +29,7 @@ from hud_mcp.plugins.hud.wire.hud_session import (
     new_session_id,
     waiting_records,
 )
+from hud_mcp.plugins.hud.wire.publishing import Endpoints
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions

@@ -15,12 +15,12 @@ from hud_mcp.base.listening import is_loopback, port_of, take_port
 from hud_mcp.base.signals import stop_signals
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.hud.endpoints.endpoints import Endpoints, Publishing
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.plugins.hud.wire.connection import Connection, Guest, Service
 from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, FrameReader, encode_frame
 from hud_mcp.plugins.hud.wire.hud_sessions import HudSessions
 from hud_mcp.plugins.hud.wire.peer import Conversation, Peer, PeerBounds
+from hud_mcp.plugins.hud.wire.publishing import Endpoints, Publishing
 from hud_mcp.plugins.hud.wire.requests import RpcError
 from hud_mcp.plugins.hud.wire.streams import TunnelRefused, dial, splice
 from hud_mcp.session.limits import Limits

@@ -23,7 +23,7 @@ from hud_mcp.environment.environment import Environment
 from hud_mcp.environment.spec import Opening, Shared
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
-from hud_mcp.plugins.hud.place.wire import Place
+from hud_mcp.plugins.hud.workspace.frames import Place
 from hud_mcp.plugins.hud.workspace.in_place import InPlace
 from hud_mcp.plugins.hud.workspace.options import Mount, read_options
 from hud_mcp.plugins.hud.workspace.stand_in import calls_of

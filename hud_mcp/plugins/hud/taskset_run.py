@@ -18,7 +18,7 @@ from hud_mcp.base.contention import Contention
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.plugins.hud.runs.runtime import LocalRuntime, Placement, Runtime, started_by
+from hud_mcp.plugins.hud.runtimes import LocalRuntime, Placement, Runtime, started_by
 from hud_mcp.plugins.hud.wire.client import ChannelClient
 from hud_mcp.plugins.hud.wire.hud_session import PRINCIPAL
 from hud_mcp.plugins.hud.wire.streams import Place

@@ -15,7 +15,7 @@ from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask, SourceNotFound
-from hud_mcp.plugins.hud.controller.places import (
+from hud_mcp.plugins.hud.live.places import (
     PACKAGE,
     Container,
     Place,
@@ -52,7 +52,7 @@ _OMITTED = _Omitted()
 
 
 def controller_functions(found: Mapping[str, Any]) -> tuple[Function, ...]:
-    """Return a controller's functions by their dotted paths, from what `inside/names.py` writes.
+    """Return a controller's functions by their dotted paths, from what `controller_inside` lists.
 
     A function's parameters are None if unknown.
     """
@@ -84,8 +84,7 @@ def _function(path: str, takes: Mapping[str, Any] | None) -> Callable[..., Await
     return call
 
 
-_INSIDE = Path(__file__).parent / "inside"
-CALL = (_INSIDE / "call.py").read_text(encoding="utf-8")
+PROGRAM = Path(__file__).with_name("controller_inside.py").read_text(encoding="utf-8")
 
 
 class ControllerFailed(ActionFailed):
@@ -111,7 +110,7 @@ class ControllerWorld(World):
         if self._closed:
             raise EnvironmentFailed("This world is closed. Start a new task.")
         call = {"function": function, "args": list(args), "path": self._place.path}
-        answer, printed = await self._place.run(CALL, json.dumps(call).encode())
+        answer, printed = await self._place.run(PROGRAM, json.dumps(call).encode())
         for line in printed.splitlines():
             self._log(f"{function}: {line}")
         try:
@@ -258,7 +257,7 @@ async def _in_sandbox(gym: CustomGym, folder: Path) -> Environment:
 
     workshop = await Workshop.open(folder)
     try:
-        found, said = await workshop.run(_names(), _asked(workshop.path))
+        found, said = await workshop.run(PROGRAM, _asked(workshop.path))
     finally:
         with anyio.CancelScope(shield=True):
             await workshop.close()
@@ -274,19 +273,15 @@ async def _in_container(
         return await Container.start(engine, image, controller=package, options=gym.host_config)
 
     if folder is None:
-        found = _read(await run_once(engine, image, _names(), _asked([])), "")
+        found = _read(await run_once(engine, image, PROGRAM, _asked([])), "")
     else:
         probe = await open_place()
         try:
-            found = _read(*await probe.run(_names(), _asked(probe.path)))
+            found = _read(*await probe.run(PROGRAM, _asked(probe.path)))
         finally:
             with anyio.CancelScope(shield=True):
                 await probe.close()
     return _declared(gym, ControllerSpec(open_place, controller_functions(found)))
-
-
-def _names() -> str:
-    return (_INSIDE / "names.py").read_text(encoding="utf-8")
 
 
 def _asked(path: list[str]) -> bytes:
@@ -295,11 +290,14 @@ def _asked(path: list[str]) -> bytes:
 
 def _read(answer: bytes, said: str) -> dict[str, Any]:
     try:
-        found = json.loads(answer)
+        reply = json.loads(answer)
     except ValueError:
+        reply = {"error": said[-500:] or repr(answer)}
+    if "error" in reply:
         raise EnvironmentFailed(
-            f"The functions of the package {PACKAGE} cannot be listed: {said[-500:] or answer!r}."
-        ) from None
+            f"The functions of the package {PACKAGE} cannot be listed: {reply['error']}."
+        )
+    found = reply["result"]
     if found is None:
         raise EnvironmentFailed(
             f"There is no package {PACKAGE} in the gym's image. Install one in it, or put it "

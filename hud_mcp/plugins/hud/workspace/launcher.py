@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 from hud_mcp.environment.spec import Shared
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.hud.place import runner
-from hud_mcp.plugins.hud.place.namespaces import Mounts, adopt_orphans, enter, watch
+from hud_mcp.plugins.hud.workspace import runner
+from hud_mcp.plugins.hud.workspace.namespaces import Mounts, adopt_orphans, enter, watch
 
 __all__ = ["Launched", "Launcher", "main"]
 
@@ -99,7 +99,7 @@ _KEY = "the launcher of templates"
 _CLOSE_S = 2.0
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from hud_mcp.plugins.hud.place.launcher import main; main()"
+    "from hud_mcp.plugins.hud.workspace.launcher import main; main()"
 )
 
 

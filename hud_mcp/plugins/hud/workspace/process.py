@@ -19,9 +19,9 @@ from hud_mcp import errors
 from hud_mcp.environment.prompt import Answer
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
-from hud_mcp.plugins.hud.place import wire
-from hud_mcp.plugins.hud.place.launcher import Launched, Launcher
-from hud_mcp.plugins.hud.place.wire import Place
+from hud_mcp.plugins.hud.workspace import frames
+from hud_mcp.plugins.hud.workspace.frames import Place
+from hud_mcp.plugins.hud.workspace.launcher import Launched, Launcher
 from hud_mcp.session.log import pass_on
 from hud_mcp.session.session_end import RaisedApart, SessionOver
 from hud_mcp.values.grade import Grade
@@ -115,7 +115,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
     # The process.
 
     async def _start(self) -> None:
-        if wire.is_inside():
+        if frames.is_inside():
             raise EnvironmentFailed(
                 f"{self._source} starts sessions while it loads. Put that code under "
                 "`if __name__ == '__main__':`."
@@ -179,7 +179,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
 
     def _read(self, outcome: Mapping[str, Any]) -> Any:
         if outcome["op"] == "prompt":
-            return wire.PROMPT.validate_python(outcome["prompt"])
+            return frames.PROMPT.validate_python(outcome["prompt"])
         if outcome["op"] == "grade":
             self._graded = True
             return outcome["grade"] and Grade.model_validate(outcome["grade"])
@@ -228,12 +228,12 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
 
     def _write(self, frame: Mapping[str, Any]) -> None:
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(wire.pack(frame))
+            self._writer.write(frames.pack(frame))
 
     # Its frames.
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        while (frame := await wire.read(reader)) is not None:
+        while (frame := await frames.read(reader)) is not None:
             op = frame["op"]
             if op == "call":
                 call = asyncio.create_task(self._call(frame))
@@ -270,7 +270,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         try:
             reply["value"] = await self._place.calls[frame["name"]](**frame["arguments"])
         except HudMcpError as exc:
-            reply["error"] = {"kind": wire.kind_of(exc), "text": str(exc)}
+            reply["error"] = {"kind": frames.kind_of(exc), "text": str(exc)}
         except (KeyError, TypeError) as exc:
             reply["error"] = {"kind": "ActionFailed", "text": f"It cannot be called so: {exc}."}
         self._write(reply)

@@ -33,9 +33,9 @@ from hud_mcp.errors import (
     failed_by,
 )
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.hud.place import wire
-from hud_mcp.plugins.hud.place.namespaces import Mounts
-from hud_mcp.plugins.hud.place.wire import OpenedFiles
+from hud_mcp.plugins.hud.workspace import frames
+from hud_mcp.plugins.hud.workspace.frames import OpenedFiles
+from hud_mcp.plugins.hud.workspace.namespaces import Mounts
 from hud_mcp.session.session_end import SessionOver, describe_failure
 from hud_mcp.values.grade import read_grade
 
@@ -52,15 +52,15 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
 
     `mounts` has the allowed changes of the view; None allows none.
     """
-    wire.note_inside()
+    frames.note_inside()
     _show_lines()
     try:
         template, root, made = _load(plan, mounts)
     except BaseException as exc:  # noqa: BLE001  # every error of an author's file is reported
-        wire.send_now(control, _failure(exc, plan["where"]))
+        frames.send_now(control, _failure(exc, plan["where"]))
         return 1
     if made is not None:
-        wire.send_now(control, {"op": "made", "path": str(made)})
+        frames.send_now(control, {"op": "made", "path": str(made)})
     asyncio.run(_Runner(plan, template, root, mounts).serve(control))
     # An author's own, such as what stops a program that the file has started.
     atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]  # the process ends without them
@@ -73,7 +73,7 @@ def _failure(exc: BaseException, where: str, broken: BrokenByAgent | None = None
     is_known = isinstance(shown, HudMcpError)
     return {
         "op": "raised",
-        "kind": wire.kind_of(shown) if is_known else type(shown).__name__,
+        "kind": frames.kind_of(shown) if is_known else type(shown).__name__,
         "text": str(shown),
         "known": is_known,
         "described": describe_failure(exc, where),
@@ -127,7 +127,7 @@ class _Runner:
     # The server's words.
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        while (frame := await wire.read(reader)) is not None:
+        while (frame := await frames.read(reader)) is not None:
             if frame["op"] == "result":
                 self._finish_call(frame)
             elif frame["op"] == "cancel":
@@ -140,7 +140,7 @@ class _Runner:
     async def _tell(self, frame: Mapping[str, Any]) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # what was printed before is logged before
-        self._writer.write(wire.pack(frame))
+        self._writer.write(frames.pack(frame))
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
 
@@ -182,7 +182,7 @@ class _Runner:
         except (Exception, SystemExit, BaseExceptionGroup, asyncio.CancelledError) as exc:  # noqa: BLE001  # told to the server, which attributes it
             await self._fail(exc)
             return
-        await self._tell({"op": "prompt", "prompt": wire.PROMPT.dump_python(prompt, mode="json")})
+        await self._tell({"op": "prompt", "prompt": frames.PROMPT.dump_python(prompt, mode="json")})
         try:
             message = await self._inbox.get()
         except asyncio.CancelledError as exc:

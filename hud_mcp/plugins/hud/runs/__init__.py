@@ -1,1 +1,0 @@
-"""Runs as HUD's SDK has them."""

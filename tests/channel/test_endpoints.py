@@ -360,7 +360,7 @@ def test_a_server_without_asyncssh_says_what_to_install(tmp_path: Path) -> None:
         import sys
         sys.modules["asyncssh"] = None
         sys.argv = ["serve", {str(BENCH)!r}, "--store", {str(tmp_path / "s.sqlite3")!r}]
-        from hud_mcp.plugins.hud.commands.channel import serve_command
+        from hud_mcp.plugins.hud.wire.command import serve_command
         serve_command()
     """
     done = subprocess.run(

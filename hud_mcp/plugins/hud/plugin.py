@@ -11,7 +11,7 @@ PLUGIN = Plugin(
     "hud",
     commands={
         "channel": Command(
-            "hud_mcp.plugins.hud.commands.channel:command",
+            "hud_mcp.plugins.hud.wire.command:command",
             "Serve an environment on the HUD control channel.",
         ),
     },
@@ -43,7 +43,7 @@ PLUGIN = Plugin(
         "hud_mcp.utils.common": "hud_mcp.values.call hud_mcp.values.observation",
         "hud_mcp.utils.config": "hud_mcp.values.call",
     },
-    wires={"channel": "hud_mcp.plugins.hud.commands.wire:WIRE"},
+    wires={"channel": "hud_mcp.plugins.hud.wire.command:WIRE"},
     endpoints={
         "cdp/1.3": "hud_mcp.plugins.hud.endpoints.cdp:publish",
         "filetracking/1": "hud_mcp.plugins.hud.endpoints.file_tracking:publish",
@@ -51,8 +51,8 @@ PLUGIN = Plugin(
         "ssh/2": "hud_mcp.plugins.hud.endpoints.ssh:publish",
     },
     sources={
-        "hud": "hud_mcp.plugins.hud.source:SCHEME",
-        "tcp": "hud_mcp.plugins.hud.source:SCHEME",
+        "hud": "hud_mcp.plugins.hud.bridge.source:SCHEME",
+        "tcp": "hud_mcp.plugins.hud.bridge.source:SCHEME",
     },
     services={
         "environment.load_environment": "hud_mcp.plugins.hud.live.connecting:load_environment",
@@ -64,8 +64,8 @@ PLUGIN = Plugin(
         "channel client": "hud_mcp.plugins.hud.wire.client:ChannelClient",
         "operations": "hud_mcp.plugins.hud.operations:Operations",
         "serve operations": "hud_mcp.plugins.hud.operator_calls:serve_operations",
-        "published tools": "hud_mcp.plugins.hud.commands.bridges:offer_published",
-        "listed by bridges": "hud_mcp.plugins.hud.commands.bridges:listed_by",
+        "published tools": "hud_mcp.plugins.hud.bridge.source:offer_published",
+        "listed by bridges": "hud_mcp.plugins.hud.bridge.source:listed_by",
         "template process": "hud_mcp.plugins.hud.workspace.process:TemplateProcess",
     },
 )

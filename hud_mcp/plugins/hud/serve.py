@@ -54,6 +54,6 @@ def _announce(port: int) -> None:
 
 
 if __name__ == "__main__":
-    from hud_mcp.plugins.hud.commands.channel import serve_command
+    from hud_mcp.plugins.hud.wire.command import serve_command
 
     serve_command(prog_name="python -m hud_mcp.environment.server")

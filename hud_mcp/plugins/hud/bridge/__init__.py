@@ -1,5 +1,11 @@
 """A HUD environment as one of ours: its tasks, its capabilities and its grades."""
 
-from hud_mcp.plugins.hud.bridge.environment import bridge
+from typing import TYPE_CHECKING
 
-__all__ = ["bridge"]
+from hud_mcp.base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hud_mcp.plugins.hud.bridge.environment import bridge as bridge
+    from hud_mcp.plugins.hud.bridge.proxy import offer_published_tools as offer_published_tools
+else:
+    __getattr__ = lazy_names(__name__)

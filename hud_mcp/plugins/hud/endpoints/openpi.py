@@ -18,7 +18,7 @@ from hud_mcp.base.listening import LOOPBACK, port_of
 from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.world import EndpointAccess, FindSession
 from hud_mcp.errors import ActionFailed, HudMcpError
-from hud_mcp.plugins.hud.endpoints import libraries
+from hud_mcp.plugins.hud import endpoints
 from hud_mcp.plugins.hud.wire.requests import in_hud_words
 from hud_mcp.session.session import Session, Stepped
 from hud_mcp.values.action import CustomAction
@@ -52,7 +52,7 @@ def pack(value: Any) -> bytes:
             b"shape": array.shape,
         }
 
-    return libraries.msgpack.packb(value, default=write)
+    return endpoints.msgpack.packb(value, default=write)
 
 
 def unpack(frame: bytes) -> Any:
@@ -66,13 +66,13 @@ def unpack(frame: bytes) -> Any:
             shape, data = tuple(found[b"shape"]), found[b"data"]
             if not isinstance(data, bytes):  # without any, NumPy takes memory of its own
                 raise ValueError("the data of an array are bytes")
-            return libraries.numpy.ndarray(shape, _number_type(found[b"dtype"]), data)
+            return endpoints.numpy.ndarray(shape, _number_type(found[b"dtype"]), data)
         if b"__npgeneric__" in found:
             return _number_type(found[b"dtype"]).type(found[b"data"]).item()
         return found
 
     try:
-        return libraries.msgpack.unpackb(frame, object_hook=read)
+        return endpoints.msgpack.unpackb(frame, object_hook=read)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
         raise ValueError(str(exc)) from exc
 
@@ -81,7 +81,7 @@ def _number_type(name: Any) -> "np.dtype[Any]":
     # NumPy reads more than names, as Python: what comes is not for it to judge.
     if not isinstance(name, str) or not _NUMBER.fullmatch(name):
         raise ValueError(f"an array of {str(name)[:100]!r}, and not of numbers")
-    return libraries.numpy.dtype(name)
+    return endpoints.numpy.dtype(name)
 
 
 logger = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class RobotEndpoint:
 
     async def open(self) -> None:
         """Listen on a loopback port."""
-        self._server = await libraries.websockets.serve(
+        self._server = await endpoints.websockets.serve(
             self._serve,
             LOOPBACK,
             0,
@@ -186,7 +186,7 @@ class RobotEndpoint:
         try:
             said = await self._converse(socket, access)
             await socket.send(said)  # a frame of text is an error, by the protocol
-        except libraries.websockets.ConnectionClosed:
+        except endpoints.websockets.ConnectionClosed:
             logger.debug("a robot's peer has left")
         finally:
             access.sockets.discard(socket)
@@ -315,13 +315,13 @@ def _form(space: Space) -> "tuple[tuple[int, ...], np.dtype[Any]] | None":
     """Return the shape and the kind of number of a space's arrays; None if it has no arrays."""
     match space["space"]:
         case "Box":
-            return tuple(space["low"]["shape"]), libraries.numpy.dtype(space["dtype"])
+            return tuple(space["low"]["shape"]), endpoints.numpy.dtype(space["dtype"])
         case "Discrete":
-            return (), libraries.numpy.dtype("int64")
+            return (), endpoints.numpy.dtype("int64")
         case "MultiDiscrete":
-            return libraries.numpy.shape(space["nvec"]), libraries.numpy.dtype("int64")
+            return endpoints.numpy.shape(space["nvec"]), endpoints.numpy.dtype("int64")
         case "MultiBinary":
-            return tuple(space["shape"]), libraries.numpy.dtype("int8")
+            return tuple(space["shape"]), endpoints.numpy.dtype("int8")
         case _:
             return None
 
@@ -330,9 +330,9 @@ def _decode(raw: Any) -> "NDArray[Any]":
     """Read an array as a world writes it for programs: its bytes in base64, or plain numbers."""
     if isinstance(raw, Mapping):
         array = cast("Mapping[str, Any]", raw)
-        data = libraries.numpy.frombuffer(base64.b64decode(array["array"]), dtype=array["dtype"])
+        data = endpoints.numpy.frombuffer(base64.b64decode(array["array"]), dtype=array["dtype"])
         return data.reshape(array["shape"])
-    return libraries.numpy.asarray(raw)
+    return endpoints.numpy.asarray(raw)
 
 
 def _count(space: Space) -> int | None:
@@ -343,7 +343,7 @@ def _count(space: Space) -> int | None:
 
 def _plain(row: "NDArray[Any]", space: Space) -> Any:
     """Return one action as JSON. ValueError says that the space needs whole numbers."""
-    shape, dtype = _form(space) or ((), libraries.numpy.dtype("int64"))
+    shape, dtype = _form(space) or ((), endpoints.numpy.dtype("int64"))
     if dtype.kind == "f":
         return row.reshape(shape).tolist()
     if not all(float(number).is_integer() for number in row):

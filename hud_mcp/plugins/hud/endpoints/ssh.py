@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.environment.world import DirectAccess, EndpointAccess, FindSession
 from hud_mcp.errors import EnvironmentFailed, NotInstalled
-from hud_mcp.plugins.hud.endpoints import libraries
+from hud_mcp.plugins.hud import endpoints
 from hud_mcp.plugins.hud.workspace.spec import Workspace
 from hud_mcp.sandbox import Isolation, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
@@ -49,7 +49,7 @@ class ShellEndpoint:
     async def open(self) -> None:
         """Listen on a loopback port."""
         try:
-            self._server = await libraries.SshServer.open()
+            self._server = await endpoints.SshServer.open()
         except OSError as exc:
             raise EnvironmentFailed(
                 f"There is no port for ssh on 127.0.0.1: {exc.strerror}. Free some, and try again."

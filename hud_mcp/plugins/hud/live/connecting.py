@@ -21,7 +21,7 @@ from hud_mcp.errors import (
 from hud_mcp.loading.find import find_environment, find_source, load_environment
 from hud_mcp.loading.shipped import shipped_folder
 from hud_mcp.loading.source import declared_tasks, lasting_source, load_environments
-from hud_mcp.plugins.hud.live import surfaces
+from hud_mcp.plugins.hud import live
 from hud_mcp.plugins.hud.live.client import (
     Client,
     McpClient,
@@ -174,7 +174,7 @@ async def connect(wanted: Wanted, url: str | None, *, store: StorePlace) -> tupl
 
 async def _here(wanted: Wanted, store: StorePlace) -> tuple[Client, Task]:
     if wanted.custom is not None:
-        environment = await surfaces.custom_environment(wanted.custom, wanted.task)
+        environment = await live.custom_environment(wanted.custom, wanted.task)
     else:
         environment = wanted.environment or find_environment(wanted.name)
     client = await LocalClient.open(environment, store=store)
@@ -223,7 +223,7 @@ async def _over_channel(wanted: Wanted, url: str, store: StorePlace) -> tuple[Cl
     operated = await OperatedChannel.open(replace(place, token=operator_token(place.token)))
     if operated is not None:
         return operated, wanted.task
-    environment = await surfaces.bridge(url)
+    environment = await live.bridge(url)
     try:
         task = _bridged(wanted, environment, str(place))
         client = await LocalClient.open(environment, store=store, on_close=environment.close)

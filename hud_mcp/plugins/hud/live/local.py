@@ -17,7 +17,7 @@ from hud_mcp.base import libraries
 from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
-from hud_mcp.plugins.hud.live import surfaces
+from hud_mcp.plugins.hud import live
 from hud_mcp.plugins.hud.live.client import Client
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.record.trajectory import live_url
@@ -94,10 +94,10 @@ class Registry:
     def _serve_pages(self) -> str:
         listener = listen(LOOPBACK, 0)
         address = base_url(LOOPBACK, port_of(listener))
-        routes = service("live routes")(self.sessions.store, hosts=surfaces.Hosts(LOOPBACK))
+        routes = service("live routes")(self.sessions.store, hosts=live.Hosts(LOOPBACK))
 
         async def serve() -> None:  # in a task of its own, which a loop that ends cancels first
-            async with surfaces.serving(libraries.Router(routes), listener):
+            async with live.serving(libraries.Router(routes), listener):
                 await anyio.sleep_forever()
 
         self._pages = asyncio.get_running_loop().create_task(serve(), name="live pages")

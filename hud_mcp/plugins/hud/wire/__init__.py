@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS as CHANNEL_LIMITS
+    from hud_mcp.plugins.hud.wire.server import Channel as Channel
     from hud_mcp.plugins.hud.wire.server import bind as bind
     from hud_mcp.plugins.hud.wire.server import serve as serve
 else:

@@ -1,17 +1,35 @@
-"""HUD environments among the sources of a server."""
+"""The schemes `hud:` and `tcp:`: environments of HUD's SDK, bridged from their own server."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
-from hud_mcp.plugins.hud import commands
+import anyio
 
-__all__ = ["listed_by", "offer_published"]
+from hud_mcp.environment.environment import Environment
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.loading.source import Scheme
+from hud_mcp.plugins.hud import bridge
 
 logger = logging.getLogger(__name__)
 
 _HOOKS_S = 20.0
+
+
+@asynccontextmanager
+async def _open(source: str, *, python: str | None) -> AsyncGenerator[list[Environment]]:
+    environment = await bridge.bridge(source, python=python)
+    try:
+        yield [environment]
+    finally:
+        # The server that was started for it ends, also if this block is cancelled.
+        with anyio.CancelScope(shield=True):
+            await environment.close()
+
+
+SCHEME = Scheme(open=_open)
 
 
 async def offer_published(sessions: Any) -> None:
@@ -34,7 +52,7 @@ async def offer_published(sessions: Any) -> None:
                     _HOOKS_S,
                 )
         if any(c.protocol.partition("/")[0] == "mcp" for c in environment.capabilities):
-            await commands.offer_published_tools(environment)
+            await bridge.offer_published_tools(environment)
 
 
 def _note(hooks: "asyncio.Future[None]") -> None:
@@ -45,4 +63,4 @@ def _note(hooks: "asyncio.Future[None]") -> None:
 
 def listed_by(bridged: Sequence[Any]) -> list[Any]:
     """Return the tasks in the sources of bridged environments, as tasksets."""
-    return [commands.Taskset(each.listed, name=each.name) for each in bridged if each.listed]
+    return [Taskset(each.listed, name=each.name) for each in bridged if each.listed]

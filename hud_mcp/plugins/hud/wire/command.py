@@ -1,12 +1,17 @@
-"""`hud-mcp channel serve`: an environment on the HUD control channel."""
+"""The commands of the control channel: `channel serve`, and `serve --wire channel=[HOST:]PORT`."""
 
+import logging
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import click
 
 from hud_mcp.base.egress import read_hosts
+from hud_mcp.base.listening import port_of, read_address
+from hud_mcp.cli import surfaces
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.options import (
     FiniteFloat,
@@ -19,12 +24,13 @@ from hud_mcp.cli.process import raise_file_limit, without_collecting
 from hud_mcp.cli.serving import leave, private_stdout
 from hud_mcp.cli.sources import load, only_environment, read_limits
 from hud_mcp.cli.tokens import read_one_token, read_operator_token, token_file_option
+from hud_mcp.cli.wires import Served, Wire
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.hud import commands
+from hud_mcp.plugins.hud import wire
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import LineStream, configure_logging
 
-__all__ = ["command", "serve_command"]
+logger = logging.getLogger(__name__)
 
 
 @click.group("channel", Group)
@@ -118,16 +124,16 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
     token = read_one_token(options["token"], options["token_file"], check=False)
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
-        serve_channel = commands.serve
+        serve_channel = wire.serve
         environments, tasksets = load([source], options["tasksets"])
     environment = only_environment(environments, "A channel")
     given = read_limits(options["limits"])
-    limits = commands.CHANNEL_LIMITS.model_copy(
+    limits = wire.CHANNEL_LIMITS.model_copy(
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
-    sessions = commands.Sessions(
+    sessions = surfaces.Sessions(
         environments,
-        store=commands.Store(options["store"]),
+        store=surfaces.Store(options["store"]),
         tasksets=tasksets,
         limits=limits,
         local_hosts=read_hosts(options["allow"]),
@@ -151,3 +157,26 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
     )
     await leave(code)
     return code
+
+
+@asynccontextmanager
+async def _listening(served: Served) -> AsyncGenerator[str]:
+    option = "--wire channel"
+    host, port = read_address(served.argument or "0", option=option)
+    channel = wire.Channel(
+        only_environment(list(served.sessions.environments.values()), option),
+        sessions=served.sessions,
+        token=served.options["channel_token"],
+        operator_token=served.options["operator_token"],
+    )
+    server = await channel.listen(host, port)
+    bound = port_of(server)
+    logger.info("the control channel is at tcp://%s:%d", host, bound)
+    try:
+        yield f"HUD_SERVE_PORT={bound}"
+    finally:
+        await served.sessions.close()  # calls in flight are answered before their connection ends
+        await channel.close()
+
+
+WIRE = Wire(listening=_listening)

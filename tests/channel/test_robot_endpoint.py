@@ -17,8 +17,7 @@ from wire import Served, Wire, process, served, wire
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.hud.bridge.openpi import claim
-from hud_mcp.plugins.hud.endpoints.openpi import pack
+from hud_mcp.plugins.hud.wire.openpi import claim, pack
 from hud_mcp.plugins.hud.wire.publishing import Endpoints
 from hud_mcp.values.grade import Outcome
 

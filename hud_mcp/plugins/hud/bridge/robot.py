@@ -13,7 +13,7 @@ from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.plugins.hud.bridge.control import Control
-from hud_mcp.plugins.hud.bridge.openpi import Seen, claim, is_installed
+from hud_mcp.plugins.hud.wire.openpi import Seen, claim, is_installed
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.values.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
 

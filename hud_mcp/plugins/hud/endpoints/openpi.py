@@ -8,17 +8,16 @@ import base64
 import contextlib
 import logging
 import math
-import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.base import libraries
 from hud_mcp.base.listening import LOOPBACK, port_of
 from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.world import EndpointAccess, FindSession
 from hud_mcp.errors import ActionFailed, HudMcpError
-from hud_mcp.plugins.hud import endpoints
+from hud_mcp.plugins.hud.wire.openpi import is_installed, pack, unpack
 from hud_mcp.plugins.hud.wire.requests import in_hud_words
 from hud_mcp.session.session import Session, Stepped
 from hud_mcp.values.action import CustomAction
@@ -28,60 +27,6 @@ from hud_mcp.values.observation import Look
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-__all__ = ["RobotEndpoint", "are_installed", "pack", "publish", "unpack"]
-
-
-_NUMBER = re.compile(r"[<>=|]?(\?|b1|[iu][1248]|f(2|4|8|12|16))|bool|u?int\d{1,2}|float\d{2,3}")
-"""NumPy's names of the numbers that arrays may hold: bool, whole numbers and fractions."""
-
-
-def are_installed() -> bool:
-    """Whether MessagePack and NumPy are installed."""
-    return all(find_spec(name) for name in ("msgpack", "numpy"))
-
-
-def pack(value: Any) -> bytes:
-    """Write a value with arrays of numbers as MessagePack."""
-
-    def write(array: "NDArray[Any]") -> dict[bytes, Any]:
-        return {
-            b"__ndarray__": True,
-            b"data": array.tobytes(),
-            b"dtype": array.dtype.str,
-            b"shape": array.shape,
-        }
-
-    return endpoints.msgpack.packb(value, default=write)
-
-
-def unpack(frame: bytes) -> Any:
-    """Read a value, or raise ValueError.
-
-    Its only objects are arrays, none larger than the frame.
-    """
-
-    def read(found: dict[Any, Any]) -> Any:
-        if b"__ndarray__" in found:
-            shape, data = tuple(found[b"shape"]), found[b"data"]
-            if not isinstance(data, bytes):  # without any, NumPy takes memory of its own
-                raise ValueError("the data of an array are bytes")
-            return endpoints.numpy.ndarray(shape, _number_type(found[b"dtype"]), data)
-        if b"__npgeneric__" in found:
-            return _number_type(found[b"dtype"]).type(found[b"data"]).item()
-        return found
-
-    try:
-        return endpoints.msgpack.unpackb(frame, object_hook=read)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
-        raise ValueError(str(exc)) from exc
-
-
-def _number_type(name: Any) -> "np.dtype[Any]":
-    # NumPy reads more than names, as Python: what comes is not for it to judge.
-    if not isinstance(name, str) or not _NUMBER.fullmatch(name):
-        raise ValueError(f"an array of {str(name)[:100]!r}, and not of numbers")
-    return endpoints.numpy.dtype(name)
 
 
 logger = logging.getLogger(__name__)
@@ -110,7 +55,7 @@ def publish(world: WorldSpec, environment: str) -> "RobotEndpoint | None":
         problem = "an action of it is not an array of numbers"
     elif not any(_arrays(spaces["observation"])):
         problem = "nothing of what it shows is an array of numbers"
-    elif not (are_installed() and find_spec("websockets")):
+    elif not is_installed():
         problem = "it needs `pip install hud-mcp[robot]`"
     if spaces is None or problem is not None:
         logger.info("%s is not published as %s: %s", environment, _PROTOCOL, problem)
@@ -134,7 +79,7 @@ class RobotEndpoint:
 
     async def open(self) -> None:
         """Listen on a loopback port."""
-        self._server = await endpoints.websockets.serve(
+        self._server = await libraries.websockets.serve(
             self._serve,
             LOOPBACK,
             0,
@@ -186,7 +131,7 @@ class RobotEndpoint:
         try:
             said = await self._converse(socket, access)
             await socket.send(said)  # a frame of text is an error, by the protocol
-        except endpoints.websockets.ConnectionClosed:
+        except libraries.websockets.ConnectionClosed:
             logger.debug("a robot's peer has left")
         finally:
             access.sockets.discard(socket)
@@ -315,13 +260,13 @@ def _form(space: Space) -> "tuple[tuple[int, ...], np.dtype[Any]] | None":
     """Return the shape and the kind of number of a space's arrays; None if it has no arrays."""
     match space["space"]:
         case "Box":
-            return tuple(space["low"]["shape"]), endpoints.numpy.dtype(space["dtype"])
+            return tuple(space["low"]["shape"]), libraries.numpy.dtype(space["dtype"])
         case "Discrete":
-            return (), endpoints.numpy.dtype("int64")
+            return (), libraries.numpy.dtype("int64")
         case "MultiDiscrete":
-            return endpoints.numpy.shape(space["nvec"]), endpoints.numpy.dtype("int64")
+            return libraries.numpy.shape(space["nvec"]), libraries.numpy.dtype("int64")
         case "MultiBinary":
-            return tuple(space["shape"]), endpoints.numpy.dtype("int8")
+            return tuple(space["shape"]), libraries.numpy.dtype("int8")
         case _:
             return None
 
@@ -330,9 +275,9 @@ def _decode(raw: Any) -> "NDArray[Any]":
     """Read an array as a world writes it for programs: its bytes in base64, or plain numbers."""
     if isinstance(raw, Mapping):
         array = cast("Mapping[str, Any]", raw)
-        data = endpoints.numpy.frombuffer(base64.b64decode(array["array"]), dtype=array["dtype"])
+        data = libraries.numpy.frombuffer(base64.b64decode(array["array"]), dtype=array["dtype"])
         return data.reshape(array["shape"])
-    return endpoints.numpy.asarray(raw)
+    return libraries.numpy.asarray(raw)
 
 
 def _count(space: Space) -> int | None:
@@ -343,7 +288,7 @@ def _count(space: Space) -> int | None:
 
 def _plain(row: "NDArray[Any]", space: Space) -> Any:
     """Return one action as JSON. ValueError says that the space needs whole numbers."""
-    shape, dtype = _form(space) or ((), endpoints.numpy.dtype("int64"))
+    shape, dtype = _form(space) or ((), libraries.numpy.dtype("int64"))
     if dtype.kind == "f":
         return row.reshape(shape).tolist()
     if not all(float(number).is_integer() for number in row):

@@ -290,7 +290,7 @@ def _asked(path: list[str]) -> bytes:
 
 def _read(answer: bytes, said: str) -> dict[str, Any]:
     try:
-        reply = json.loads(answer)
+        reply: dict[str, Any] = json.loads(answer)
     except ValueError:
         reply = {"error": said[-500:] or repr(answer)}
     if "error" in reply:

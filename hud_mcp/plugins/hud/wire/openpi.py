@@ -1,4 +1,4 @@
-"""The client side of `openpi/0`: MessagePack with arrays, over a WebSocket.
+"""`openpi/0`: its frames, which are MessagePack with arrays over a WebSocket, and its client.
 
 A connection claims one robot, and receives its observation now and after each action. HUD's server
 drops a connection that is silent for half a minute. Therefore each call has a new connection.
@@ -6,6 +6,7 @@ drops a connection that is silent for half a minute. Therefore each call has a n
 
 import asyncio
 import math
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.base import libraries
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.hud.endpoints.openpi import are_installed, pack, unpack
+from hud_mcp.plugins.hud import wire
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Seen", "Wire", "claim", "is_installed"]
 
 _CONNECT_S = 20.0
 _CLOSE_S = 2.0
@@ -29,6 +30,53 @@ _FREE_S = 5.0
 """Seconds for which the former connection may still hold the robot."""
 _FREE_STEP_S = 0.05
 _FRAME_BYTES = 64 * 1024 * 1024
+
+
+_NUMBER = re.compile(r"[<>=|]?(\?|b1|[iu][1248]|f(2|4|8|12|16))|bool|u?int\d{1,2}|float\d{2,3}")
+"""NumPy's names of the numbers that arrays may hold: bool, whole numbers and fractions."""
+
+
+def pack(value: Any) -> bytes:
+    """Write a value with arrays of numbers as MessagePack."""
+
+    def write(array: "NDArray[Any]") -> dict[bytes, Any]:
+        return {
+            b"__ndarray__": True,
+            b"data": array.tobytes(),
+            b"dtype": array.dtype.str,
+            b"shape": array.shape,
+        }
+
+    return wire.msgpack.packb(value, default=write)
+
+
+def unpack(frame: bytes) -> Any:
+    """Read a value, or raise ValueError.
+
+    Its only objects are arrays, none larger than the frame.
+    """
+
+    def read(found: dict[Any, Any]) -> Any:
+        if b"__ndarray__" in found:
+            shape, data = tuple(found[b"shape"]), found[b"data"]
+            if not isinstance(data, bytes):  # without any, NumPy takes memory of its own
+                raise ValueError("the data of an array are bytes")
+            return libraries.numpy.ndarray(shape, _number_type(found[b"dtype"]), data)
+        if b"__npgeneric__" in found:
+            return _number_type(found[b"dtype"]).type(found[b"data"]).item()
+        return found
+
+    try:
+        return wire.msgpack.unpackb(frame, object_hook=read)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
+        raise ValueError(str(exc)) from exc
+
+
+def _number_type(name: Any) -> "np.dtype[Any]":
+    # NumPy reads more than names, as Python: what comes is not for it to judge.
+    if not isinstance(name, str) or not _NUMBER.fullmatch(name):
+        raise ValueError(f"an array of {str(name)[:100]!r}, and not of numbers")
+    return libraries.numpy.dtype(name)
 
 
 @dataclass(frozen=True)
@@ -62,7 +110,7 @@ class Wire:
 
 def is_installed() -> bool:
     """Whether the libraries of this wire are installed."""
-    return are_installed() and find_spec("websockets") is not None
+    return all(find_spec(name) for name in ("msgpack", "numpy", "websockets"))
 
 
 @asynccontextmanager

@@ -10,8 +10,7 @@ import click
 from click.core import ParameterSource
 
 from hud_mcp.cli import surfaces
-from hud_mcp.loading.shipped import is_also_a_set
-from hud_mcp.loading.source import lasting_source
+from hud_mcp.loading.source import is_also_a_set, lasting_source
 
 __all__ = [
     "configured_arguments",

@@ -12,7 +12,7 @@ import click
 from hud_mcp.base.own_command import shown_command
 from hud_mcp.cli.help import Command
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.shipped import shipped_folder, shipped_name
+from hud_mcp.loading.source import shipped_folder, shipped_name
 
 __all__ = ["command"]
 

@@ -12,8 +12,7 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, SourceNotFound
 from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import ALL, find_sets, find_taskset, is_all, ready_sets
-from hud_mcp.loading.shipped import is_also_a_set
-from hud_mcp.loading.source import Source, lasting_source, load_environments
+from hud_mcp.loading.source import Source, is_also_a_set, lasting_source, load_environments
 from hud_mcp.rollout.checking.job import Wanted, rows_wanted, templates_wanted, unloaded
 
 __all__ = ["Found", "find_wanted"]

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from hud_mcp.environment.taskset import Taskset as Taskset
     from hud_mcp.loading.public import SETS as SETS
     from hud_mcp.loading.sets import find_sets as find_sets
-    from hud_mcp.loading.shipped import default_sources as default_sources
-    from hud_mcp.loading.shipped import shipped_environments as shipped_environments
-    from hud_mcp.loading.shipped import shipped_folder as shipped_folder
     from hud_mcp.loading.source import declared_tasks as declared_tasks
+    from hud_mcp.loading.source import default_sources as default_sources
     from hud_mcp.loading.source import load_environments as load_environments
     from hud_mcp.loading.source import opened as opened
+    from hud_mcp.loading.source import shipped_environments as shipped_environments
+    from hud_mcp.loading.source import shipped_folder as shipped_folder
     from hud_mcp.server.app import build_server as build_server
     from hud_mcp.server.http import serve_http as serve_http
     from hud_mcp.server.local import LocalTools as LocalTools

@@ -18,8 +18,15 @@ from hud_mcp.errors import (
     did_you_mean,
     name_known,
 )
-from hud_mcp.loading.shipped import LISTING, default_sources, shipped_environments, shipped_name
-from hud_mcp.loading.source import Scheme, load_environments, scheme_of
+from hud_mcp.loading.source import (
+    LISTING,
+    Scheme,
+    default_sources,
+    load_environments,
+    scheme_of,
+    shipped_environments,
+    shipped_name,
+)
 from hud_mcp.registry import find, names_of
 
 __all__ = [

@@ -15,7 +15,7 @@ from hud_mcp.environment.rows import task_files
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.loading.public import Choice, find_set, import_set, imported_file
-from hud_mcp.loading.shipped import shipped_folder
+from hud_mcp.loading.source import shipped_folder
 from hud_mcp.registry import names_of, service
 from hud_mcp.values.action import Value
 

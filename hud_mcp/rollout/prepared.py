@@ -31,8 +31,13 @@ from hud_mcp.loading.provenance import (
     why_not_runnable,
 )
 from hud_mcp.loading.public import count
-from hud_mcp.loading.shipped import shipped_name
-from hud_mcp.loading.source import Source, lasting_source, load_environments, narrow_sources
+from hud_mcp.loading.source import (
+    Source,
+    lasting_source,
+    load_environments,
+    narrow_sources,
+    shipped_name,
+)
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.agents import agent_name, check_agent, with_options
 from hud_mcp.rollout.options import JobOptions, RunOptions

@@ -9,7 +9,7 @@ from proving import ENVIRONMENTS, check, verdicts
 
 from hud_mcp.cli.proved import find_wanted
 from hud_mcp.loading.sets import find_sets, shipped_sets
-from hud_mcp.loading.shipped import shipped_environments
+from hud_mcp.loading.source import shipped_environments
 from hud_mcp.task import Task, Validation
 
 ARGS = {"country": "Liechtenstein", "city": "Vaduz"}

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from hud_mcp.cli import main
 from hud_mcp.loading.sets import ready_sets, shipped_sets
-from hud_mcp.loading.shipped import shipped_folder
+from hud_mcp.loading.source import shipped_folder
 
 
 @pytest.fixture(autouse=True)

@@ -23,8 +23,7 @@ from hud_mcp import Agent, Environment, Grade, Opening, Task
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.environment.prompt import read_prompt
 from hud_mcp.errors import BrokenByAgent
-from hud_mcp.loading.shipped import shipped_name
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import load_environments, shipped_name
 from hud_mcp.values.grade import read_grade
 from hud_mcp.world import Shared, as_world, begin_grading, blame, current_world
 

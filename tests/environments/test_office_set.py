@@ -15,7 +15,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Task, Taskset
 from hud_mcp.agents.oracle import OracleAgent
-from hud_mcp.loading.shipped import shipped_folder
+from hud_mcp.loading.source import shipped_folder
 from hud_mcp.server.app import build_server
 from hud_mcp.testing import WorldContract
 from hud_mcp.world import Shared, WorldSpec

@@ -28,7 +28,7 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Grade, Task, Taskset
-from hud_mcp.loading.shipped import shipped_folder
+from hud_mcp.loading.source import shipped_folder
 from hud_mcp.world import Shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.sandbox]

@@ -26,7 +26,7 @@ from pypdf import PdfReader
 from waiting import PATIENCE_S
 
 from hud_mcp import Task, Taskset, gaia_match
-from hud_mcp.loading.shipped import shipped_folder
+from hud_mcp.loading.source import shipped_folder
 from hud_mcp.world import Shared
 
 pytestmark = pytest.mark.anyio

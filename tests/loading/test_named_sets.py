@@ -16,7 +16,7 @@ from hud_mcp.loading.sets import (
     ready_sets,
     shipped_sets,
 )
-from hud_mcp.loading.shipped import shipped_folder
+from hud_mcp.loading.source import shipped_folder
 
 ROW = {"id": "one", "prompt": "Which?", "evaluate": [["response_is", "x"]]}
 

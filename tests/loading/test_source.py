@@ -10,8 +10,12 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 from hud_mcp.loading.sets import find_taskset
-from hud_mcp.loading.shipped import default_sources, shipped_environments, shipped_folder
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import (
+    default_sources,
+    load_environments,
+    shipped_environments,
+    shipped_folder,
+)
 
 DECLARES = "from hud_mcp import Environment\n"
 

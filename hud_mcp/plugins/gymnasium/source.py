@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from hud_mcp.environment.author_files import load_module
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, NotInstalled, SourceNotFound, did_you_mean
-from hud_mcp.loading.shipped import shipped_folder
-from hud_mcp.loading.source import Scheme
+from hud_mcp.loading.source import Scheme, shipped_folder
 
 __all__ = ["SCHEME"]
 

@@ -15,8 +15,7 @@ import pytest
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.public import import_set
-from hud_mcp.loading.shipped import shipped_environments, shipped_folder
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import load_environments, shipped_environments, shipped_folder
 from hud_mcp.plugins.sets.agentbench import NAMES
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.rollout.checking.attacks import ShellAttack, named_files, shell_attacks

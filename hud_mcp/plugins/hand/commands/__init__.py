@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.loading.shipped import default_sources as default_sources
+    from hud_mcp.loading.source import default_sources as default_sources
     from hud_mcp.loading.source import lasting_source as lasting_source
     from hud_mcp.plugins.hand.client import NOTHING as NOTHING
     from hud_mcp.plugins.hand.client import Asked as Asked

@@ -19,8 +19,7 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.loading.find import find_environment, find_source, load_environment
-from hud_mcp.loading.shipped import shipped_folder
-from hud_mcp.loading.source import declared_tasks, lasting_source, load_environments
+from hud_mcp.loading.source import declared_tasks, lasting_source, load_environments, shipped_folder
 from hud_mcp.plugins.hud import live
 from hud_mcp.plugins.hud.live.client import (
     Client,

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hud_mcp.errors import InvalidConfiguration
-from hud_mcp.loading.shipped import default_sources
-from hud_mcp.loading.source import lasting_source
+from hud_mcp.loading.source import default_sources, lasting_source
 from hud_mcp.plugins.install.clients.client import Client
 
 __all__ = ["Entry", "is_own", "kept_variables", "serve_arguments"]

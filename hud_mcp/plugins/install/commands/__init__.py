@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.loading.shipped import default_sources as default_sources
+    from hud_mcp.loading.source import default_sources as default_sources
     from hud_mcp.loading.source import load_environments as load_environments
     from hud_mcp.plugins.install.clients.trial import try_entry as try_entry
     from hud_mcp.plugins.install.commands.browser import bring_browser as bring_browser

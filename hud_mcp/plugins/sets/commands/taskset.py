@@ -18,8 +18,7 @@ from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.public import SETS, Choice, Counted, Imported, count, import_set
 from hud_mcp.loading.sets import find_taskset
-from hud_mcp.loading.shipped import shipped_folder
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import load_environments, shipped_folder
 from hud_mcp.plugins.sets.commands import inspect_sets
 from hud_mcp.registry import names_of
 from hud_mcp.session.catalogue import Catalogue

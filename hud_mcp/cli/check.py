@@ -35,8 +35,7 @@ from hud_mcp.registry import service
 from hud_mcp.rollout.checking.job import CheckOptions, Proof, begin_proof, resume_proof
 from hud_mcp.rollout.checking.probes import read_probe
 from hud_mcp.rollout.checking.verdicts import TaskVerdict
-from hud_mcp.rollout.plan import Rollout
-from hud_mcp.rollout.run import Watch
+from hud_mcp.rollout.run import Rollout, Watch
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from hud_mcp.base.text import clip
 from hud_mcp.cli.output import WHY_CHARS, cell, print_line, telling_in_pipes, tone_style
-from hud_mcp.rollout.plan import PlannedRun, Rollout
+from hud_mcp.rollout.run import PlannedRun, Rollout
 from hud_mcp.values.outcome import Outcome, OutcomeClass
 
 __all__ = ["Progress", "run_name"]

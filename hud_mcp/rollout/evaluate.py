@@ -23,9 +23,8 @@ from hud_mcp.rollout.options import (
     read_job_options,
     recorded_already,
 )
-from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
-from hud_mcp.rollout.run import Watch
+from hud_mcp.rollout.run import PlannedRun, Rollout, Watch
 from hud_mcp.rollout.trusted import recorded_runs
 from hud_mcp.store import opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder

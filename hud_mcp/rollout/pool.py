@@ -14,8 +14,7 @@ from hud_mcp.base.contention import Contention
 from hud_mcp.errors import SessionBusy
 from hud_mcp.rollout.link import Address
 from hud_mcp.rollout.once import ConnectionLost, ServerLost
-from hud_mcp.rollout.plan import PlannedRun, Rollout
-from hud_mcp.rollout.run import FirstSigns, Try
+from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout, Try
 from hud_mcp.rollout.server import AnyServer, RunServer
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.values.needs import Needs

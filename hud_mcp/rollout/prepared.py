@@ -41,7 +41,7 @@ from hud_mcp.loading.source import (
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.agents import agent_name, check_agent, with_options
 from hud_mcp.rollout.options import JobOptions, RunOptions
-from hud_mcp.rollout.plan import PlannedRun, plan_runs
+from hud_mcp.rollout.run import PlannedRun, plan_runs
 from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.store import Store

@@ -18,8 +18,7 @@ from hud_mcp.record.job import IN_PROCESS, Job
 from hud_mcp.record.run import Run, RunGrade
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.options import RunOptions
-from hud_mcp.rollout.plan import PlannedRun, plan_runs
-from hud_mcp.rollout.run import Begin, Runs
+from hud_mcp.rollout.run import Begin, PlannedRun, Runs, plan_runs
 from hud_mcp.session.receipts import receipt_of_stored
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store, opened_store

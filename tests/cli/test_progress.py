@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hud_mcp.cli.output import Telling
 from hud_mcp.cli.progress import Progress
-from hud_mcp.rollout.plan import PlannedRun, Rollout
+from hud_mcp.rollout.run import PlannedRun, Rollout
 from hud_mcp.task import Task
 from hud_mcp.values.outcome import Outcome
 

@@ -16,7 +16,7 @@ from peers import child_environment, load_all
 from runs import MORTAL, Evaluation, alive, evaluation, finish, query, rows_of
 from waiting import PATIENCE_S, wait_until
 
-from hud_mcp.rollout.plan import derived_seed
+from hud_mcp.rollout.run import derived_seed
 
 pytestmark = pytest.mark.anyio
 

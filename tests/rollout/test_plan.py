@@ -10,7 +10,7 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, TrajectorySummary, utc_now
 from hud_mcp.rollout.options import RunOptions
-from hud_mcp.rollout.plan import PlannedRun, derived_seed, plan_runs
+from hud_mcp.rollout.run import PlannedRun, derived_seed, plan_runs
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome
 

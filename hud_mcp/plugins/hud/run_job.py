@@ -20,8 +20,7 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAction, InvalidTask
 from hud_mcp.plugins.hud import gym
 from hud_mcp.record.job import Job
-from hud_mcp.rollout.plan import PlannedRun, Rollout
-from hud_mcp.rollout.run import FirstSigns
+from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout
 from hud_mcp.rollout.trusted import TrustedJob, end_as_lost, plan_trusted, resume_trusted
 
 if TYPE_CHECKING:

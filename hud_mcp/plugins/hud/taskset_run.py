@@ -25,8 +25,7 @@ from hud_mcp.plugins.hud.wire.streams import Place
 from hud_mcp.record.job import Job
 from hud_mcp.record.run import Run, RunGrade, RunStep
 from hud_mcp.record.trajectory import Receipt, utc_now
-from hud_mcp.rollout.plan import PlannedRun, Rollout, plan_runs
-from hud_mcp.rollout.run import FirstSigns
+from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout, plan_runs
 from hud_mcp.rollout.trusted import (
     TrustedJob,
     end_as_lost,

@@ -28,8 +28,7 @@ from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.rollout.checking.verdicts import CUT_OFF, TaskVerdict, is_done, judge
 from hud_mcp.rollout.conversation import SessionIds
 from hud_mcp.rollout.link import ServerCommand
-from hud_mcp.rollout.plan import PlannedRun, Rollout, derived_seed
-from hud_mcp.rollout.run import Runs, Watch
+from hud_mcp.rollout.run import PlannedRun, Rollout, Runs, Watch, derived_seed
 from hud_mcp.rollout.server import run_server
 from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.catalogue import Catalogue

@@ -19,7 +19,7 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.checking.leaks import occurs
 from hud_mcp.rollout.checking.page_source import HtmlSource, named_addresses, parts_of_text
 from hud_mcp.rollout.checking.surface import Seen
-from hud_mcp.rollout.plan import derived_seed
+from hud_mcp.rollout.run import derived_seed
 from hud_mcp.session.session_end import SessionOver, is_only
 from hud_mcp.worlds.browser.spec import Browser
 from hud_mcp.worlds.browser.world import BrowserWorld

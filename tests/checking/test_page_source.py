@@ -2,7 +2,7 @@
 
 from tables import each_of
 
-from hud_mcp.rollout.checking.page_source import HtmlSource, named_addresses, parts_of_text
+from hud_mcp.rollout.checking.pages import HtmlSource, named_addresses, parts_of_text
 
 
 @each_of(

@@ -21,8 +21,15 @@ from hud_mcp.agents.agent import Agent, Reply
 from hud_mcp.agents.given import GivenAgent, load_reference
 from hud_mcp.base.reaper import reaped
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidAgent, sole_cause
-from hud_mcp.rollout.link import CurrentLink, Link, web_link
-from hud_mcp.rollout.once import ConnectionLost, repeat, settled, step_once
+from hud_mcp.rollout.link import (
+    ConnectionLost,
+    CurrentLink,
+    Link,
+    repeat,
+    settled,
+    step_once,
+    web_link,
+)
 from hud_mcp.server.tools import CORE
 from hud_mcp.values.call import ACT, STEP, TASK_STATUS
 

@@ -25,7 +25,7 @@ from hud_mcp.agents.kind import (
 )
 from hud_mcp.errors import HudMcpError, InvalidAgent, did_you_mean
 from hud_mcp.rollout.agent_process import check_reference, process_command
-from hud_mcp.rollout.once import repeat
+from hud_mcp.rollout.link import repeat
 from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.server import AnyServer
 from hud_mcp.session.caller import ONLY

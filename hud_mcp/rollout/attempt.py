@@ -21,7 +21,7 @@ from hud_mcp.base.contention import Contention
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation, SessionIds
-from hud_mcp.rollout.once import ServerLost
+from hud_mcp.rollout.link import ServerLost
 from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout
 from hud_mcp.rollout.server import AnyServer
 from hud_mcp.rollout.trusted import end_as_lost

@@ -15,7 +15,7 @@ from hud_mcp.agents.agent import Reply, turns_meta
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.rollout.once import (
+from hud_mcp.rollout.link import (
     SUSPECT,
     ConnectionLost,
     ServerLost,

@@ -12,8 +12,7 @@ import anyio
 from hud_mcp.agents.agent import Reply
 from hud_mcp.base.contention import Contention
 from hud_mcp.errors import SessionBusy
-from hud_mcp.rollout.link import Address
-from hud_mcp.rollout.once import ConnectionLost, ServerLost
+from hud_mcp.rollout.link import Address, ConnectionLost, ServerLost
 from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout, Try
 from hud_mcp.rollout.server import AnyServer, RunServer
 from hud_mcp.store.lease import LEASE_S

@@ -19,7 +19,7 @@ from hud_mcp.base.contention import Contention
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.trajectory import Receipt, TrajectorySummary
-from hud_mcp.rollout.once import ServerLost
+from hud_mcp.rollout.link import ServerLost
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome, OutcomeClass, cause_of, class_of
 
 __all__ = [

@@ -23,10 +23,10 @@ from hud_mcp.rollout.link import (
     CurrentLink,
     Link,
     ServerCommand,
+    ServerLost,
     http_link,
     stdio_link,
 )
-from hud_mcp.rollout.once import ServerLost
 from hud_mcp.rollout.pipe import pipe_link
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.registry import Sessions

@@ -16,8 +16,7 @@ from hud_mcp.agents.given import read_agent
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.rollout.attempt import Attempt, Bounds
 from hud_mcp.rollout.conversation import SessionIds
-from hud_mcp.rollout.link import Address, Link, ServerCommand, http_link
-from hud_mcp.rollout.once import ConnectionLost
+from hud_mcp.rollout.link import Address, ConnectionLost, Link, ServerCommand, http_link
 from hud_mcp.rollout.pool import Moves, Pool, Worker
 from hud_mcp.rollout.run import PlannedRun, Rollout, Runs, Watch
 from hud_mcp.rollout.server import RunServer

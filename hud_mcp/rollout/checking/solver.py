@@ -39,7 +39,7 @@ from hud_mcp.rollout.checking.surface import (
     replies_of,
 )
 from hud_mcp.rollout.conversation import AgentStopped
-from hud_mcp.rollout.once import ConnectionLost, ServerLost
+from hud_mcp.rollout.link import ConnectionLost, ServerLost
 from hud_mcp.rollout.server import RunServer
 from hud_mcp.values.action import Value
 from hud_mcp.values.call import ACT, RESPONSE, STEP, TASK_STATUS

@@ -13,7 +13,7 @@ from hud_mcp.agents.agent import Agent, Reply
 from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
-from hud_mcp.rollout.once import ConnectionLost, repeat
+from hud_mcp.rollout.link import ConnectionLost, repeat
 from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.session.caller import CHOSEN_SESSION

@@ -13,7 +13,7 @@ import anyio.to_thread
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.sources import load
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.reloading import Stamps, forgotten, inputs_of, python_files, stamps_of
+from hud_mcp.loading.source import Stamps, forgotten, inputs_of, python_files, stamps_of
 
 __all__ = ["Reloading"]
 

@@ -4,15 +4,32 @@ A source is a shipped name, a Python file, a folder with an `env.py`, or one of 
 environment's name. The registry adds schemes: `gym:ID`, `hud:FILE`, `tcp://HOST:PORT`.
 """
 
+import importlib.util
+import linecache
 import re
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+import sys
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 from hud_mcp.environment.author_files import load_module, loaded_module
+from hud_mcp.environment.digest_inputs import imported_files
 from hud_mcp.environment.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import (
@@ -27,17 +44,22 @@ __all__ = [
     "LISTING",
     "Scheme",
     "Source",
+    "Stamps",
     "declared_tasks",
     "default_sources",
+    "forgotten",
+    "inputs_of",
     "is_also_a_set",
     "lasting_source",
     "load_environments",
     "narrow_sources",
     "opened",
+    "python_files",
     "scheme_of",
     "shipped_environments",
     "shipped_folder",
     "shipped_name",
+    "stamps_of",
 ]
 
 
@@ -329,3 +351,64 @@ def _declared_in(module: ModuleType) -> list[Environment]:
                 f"{module.__file__} declares two environments named {value.name!r}; rename one."
             )
     return list(found.values())
+
+
+Stamps = Mapping[Path, tuple[int, int] | None]
+"""The time of each file's last change, and its size; None for a missing file."""
+
+
+def python_files(environments: Iterable[Environment]) -> set[Path]:
+    """Return the files whose code makes these environments: their own, and those they import."""
+    found: set[Path] = set()
+    for environment in environments:
+        for file in {environment.file, environment.source or environment.file}:
+            if file.is_file():
+                found |= imported_files(file.resolve())
+    return found
+
+
+def inputs_of(environments: Iterable[Environment], tasks: Iterable[Path]) -> set[Path]:
+    """Return every file that these environments and their tasks are made of."""
+    served = [each for each in environments if each.file.is_file()]
+    found = python_files(served) | set(tasks)
+    for environment in served:
+        found |= set(environment.world.files(environment.file.resolve().parent))
+    return found
+
+
+def stamps_of(files: Iterable[Path]) -> Stamps:
+    """Return the stamps that show that a file was written again."""
+    found: dict[Path, tuple[int, int] | None] = {}
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            found[file] = None
+        else:
+            found[file] = (stat.st_mtime_ns, stat.st_size)
+    return found
+
+
+@contextmanager
+def forgotten(files: Iterable[Path]) -> Generator[None]:
+    """Forget the modules of these files, so that the body loads them again.
+
+    If the body fails, the former modules are there again.
+    """
+    wanted = {str(file) for file in files}
+    gone = {
+        name: module
+        for name, module in sys.modules.items()
+        if (place := getattr(module, "__file__", None)) and str(Path(place).resolve()) in wanted
+    }
+    for name in gone:
+        del sys.modules[name]
+    for file in wanted:  # a second edit within a second, of the same size, has the same bytecode
+        Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
+    importlib.invalidate_caches()
+    linecache.checkcache()
+    try:
+        yield
+    except BaseException:
+        sys.modules.update(gone)
+        raise

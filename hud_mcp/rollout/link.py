@@ -49,6 +49,8 @@ __all__ = [
     "web_link",
 ]
 
+T = TypeVar("T")
+
 
 SUSPECT = 2
 """After so many losses in a row, a call is made while no other such call is."""
@@ -131,8 +133,6 @@ async def step_once(
         reply = await send(before)
     return before, reply
 
-
-T = TypeVar("T")
 
 START_S = 60.0
 """The time that a server has to answer at all."""

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AnyServer", "LocalServer", "RunServer", "local_server", "pipe_link", "run_server"]
 
+T = TypeVar("T")
+
 
 _GIVE_UP_S = 1.0
 """The time to tell a server that nobody waits for a reply any more."""
@@ -145,8 +147,6 @@ async def _receive(pipe: _Pipe, link: Link) -> None:
 
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 """The waits before new starts, from the last answered call on; the last one stays."""

@@ -32,7 +32,7 @@ _SCALES = {
     r"trillions?|bill(?:ionen|ón|ones)|trilh(?:ão|ões)": 1e12,
 }
 """The words that multiply the number before them. Spelling tells differing languages apart."""
-_SIGNS = {"十": 10, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8,
+_SCALE_SIGNS = {"十": 10, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8,
           "억": 1e8}  # fmt: skip
 _AMOUNTS = {"K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "B": 1e9, "b": 1e9, "T": 1e12, "tn": 1e12}
 """The abbreviations that multiply an amount of money."""
@@ -55,7 +55,7 @@ _NUMBER = re.compile(
     (?: (?:(?P<whole>\d++)\ )?(?P<top>{_RUN})\ ?/\ ?(?P<bottom>{_RUN})(?![\w/])
       | (?P<base>{_RUN}){_POWER.format("power")}
       | (?P<run>{_RUN})(?:\ ?[\u00d7x*·]\ ?10{_POWER.format("ten")})?+ )
-    (?P<scale> (?:[ -]?(?i:{"|".join(_SCALES)}){_END})+ | [{"".join(_SIGNS)}]+ )?
+    (?P<scale> (?:[ -]?(?i:{"|".join(_SCALES)}){_END})+ | [{"".join(_SCALE_SIGNS)}]+ )?
     (?P<amount> \ ?(?:K|M|mn?|B|b|T|tn)(?:(?=[$€£¥])|{_END})(?![\^·*]) )?
     (?P<paid> \ ?{_CURRENCY} )?
     """,
@@ -214,4 +214,4 @@ def _of_word(word: str) -> float:
     for form, factor in _FORMS:
         if form.fullmatch(word if word == "k" else word.lower()):
             return factor
-    return math.prod(_SIGNS[sign] for sign in word)
+    return math.prod(_SCALE_SIGNS[sign] for sign in word)

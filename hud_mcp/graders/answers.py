@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hud_mcp.graders.pattern import Pattern, search
+from hud_mcp.graders.reading import one_line, trimmed, visible
 from hud_mcp.graders.text import Compat, numeric_match, occurrence
-from hud_mcp.graders.visible import one_line, trimmed, visible
 
 __all__ = [
     "Text",

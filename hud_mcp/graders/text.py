@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from hud_mcp.graders.numbers import read_number
-from hud_mcp.graders.visible import one_line, trimmed, without_stops
+from hud_mcp.graders.reading import one_line, read_number, trimmed, without_stops
 
 __all__ = [
     "Compat",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from waiting import PATIENCE_S
 
 from hud_mcp.graders.answers import response_includes
-from hud_mcp.graders.numbers import read_number
+from hud_mcp.graders.reading import read_number
 from hud_mcp.graders.text import contains, numeric_match
 
 READ = {

@@ -14,7 +14,7 @@ from hud_mcp.graders import (
     response_is,
     response_match,
 )
-from hud_mcp.graders.visible import trimmed, visible
+from hud_mcp.graders.reading import trimmed, visible
 
 UNSEEN = [
     # As it was answered, and as it is expected.

@@ -14,7 +14,7 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment import Environment
 from hud_mcp.environment.function import REGISTERED
 from hud_mcp.environment.task import Task
-from hud_mcp.graders.visible import one_line
+from hud_mcp.graders.reading import one_line
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.values.action import Value
 

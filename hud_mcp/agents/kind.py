@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 SCRIPTED: Mapping[str, str] = {
-    "oracle": "hud_mcp.agents.oracle:ORACLE",
-    "nop": "hud_mcp.agents.oracle:NOP",
-    "random": "hud_mcp.agents.random:RANDOM",
+    "oracle": "hud_mcp.agents.baselines:ORACLE",
+    "nop": "hud_mcp.agents.baselines:NOP",
+    "random": "hud_mcp.agents.baselines:RANDOM",
 }
 """Agents of the core that need no model."""
 

@@ -8,7 +8,7 @@ import pytest
 from tables import each_of
 
 from hud_mcp.agents.agent import Agent, answer_text
-from hud_mcp.agents.oracle import NopAgent, OracleAgent
+from hud_mcp.agents.baselines import NopAgent, OracleAgent
 from hud_mcp.environment import Environment
 from hud_mcp.errors import ActionFailed, HudMcpError, InvalidTask
 from hud_mcp.values.action import ClickAction, Point

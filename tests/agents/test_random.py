@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hud_mcp import Job, Task, Taskset, evaluate, load_environments
-from hud_mcp.agents.random import action_choices, sample
+from hud_mcp.agents.baselines import action_choices, sample
 
 pytestmark = pytest.mark.anyio
 

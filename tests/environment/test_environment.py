@@ -11,7 +11,7 @@ import pytest
 from tables import each_of
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.agents.baselines import OracleAgent
 from hud_mcp.environment import REWARD_POLICIES, Environment
 from hud_mcp.environment.none import EmptyWorld
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, InvalidTemplate

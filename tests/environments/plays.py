@@ -20,7 +20,7 @@ from direct import Tools
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task
-from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.agents.baselines import OracleAgent
 from hud_mcp.environment.prompt import read_prompt
 from hud_mcp.errors import BrokenByAgent
 from hud_mcp.loading.source import load_environments, shipped_name

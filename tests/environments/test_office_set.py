@@ -14,7 +14,7 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Task, Taskset
-from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.agents.baselines import OracleAgent
 from hud_mcp.loading.source import shipped_folder
 from hud_mcp.server.app import build_server
 from hud_mcp.testing import WorldContract

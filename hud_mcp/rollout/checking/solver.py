@@ -9,7 +9,7 @@ import orjson
 from pydantic import Field, ValidationError
 
 from hud_mcp.agents.agent import Agent, Reply
-from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.agents.baselines import OracleAgent
 from hud_mcp.environment import Environment
 from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.task import Task

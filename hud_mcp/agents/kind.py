@@ -39,9 +39,9 @@ SCRIPTED: Mapping[str, str] = {
 """Agents of the core that need no model."""
 
 PROGRAMS: Mapping[str, str] = {
-    "claude-code": "hud_mcp.agents.programs:PROGRAM",
-    "codex": "hud_mcp.agents.programs:PROGRAM",
-    "gemini": "hud_mcp.agents.programs:PROGRAM",
+    "claude-code": "hud_mcp.agents.command:PROGRAM",
+    "codex": "hud_mcp.agents.command:PROGRAM",
+    "gemini": "hud_mcp.agents.command:PROGRAM",
 }
 """Programs that are agents already, alone or with a model after a colon: `codex:MODEL`."""
 

@@ -17,19 +17,6 @@ from hud_mcp.errors import ActionFailed, InvalidTask
 from hud_mcp.registry import service
 from hud_mcp.values.action import ACTION_CLASSES
 
-__all__ = [
-    "NOP",
-    "ORACLE",
-    "RANDOM",
-    "WORDS",
-    "Choice",
-    "NopAgent",
-    "OracleAgent",
-    "RandomAgent",
-    "action_choices",
-    "sample",
-]
-
 
 class OracleAgent:
     """An agent that knows every template's solution. It uses the tools of any client."""

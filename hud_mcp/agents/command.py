@@ -24,19 +24,6 @@ from hud_mcp.errors import HudMcpError, InvalidAgent
 from hud_mcp.sandbox.process import Output
 from hud_mcp.session.caller import session_token
 
-__all__ = [
-    "PROGRAM",
-    "CommandAgent",
-    "CommandDied",
-    "ProgramAgent",
-    "check_program",
-    "client_configuration",
-    "command_name",
-    "missing_program",
-    "run_agent",
-]
-
-
 _KEPT_BYTES = 1024 * 1024
 """The kept bytes of a command's output: the first half and the last half."""
 _END_S = 10.0

@@ -16,18 +16,6 @@ from hud_mcp.agents.agent import Agent
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidAgent, did_you_mean
 
-__all__ = [
-    "AgentTask",
-    "GivenAgent",
-    "is_reference",
-    "lasting_reference",
-    "load_reference",
-    "read_agent",
-    "reference_name",
-    "reference_of",
-]
-
-
 _TWO = 2
 _TAKEN = frozenset({"oracle", "nop", "check"})
 """Names that agents of programs cannot have: their jobs are read differently."""

@@ -20,16 +20,6 @@ from hud_mcp.values.action import Value
 if TYPE_CHECKING:
     from mcp_types import Tool
 
-__all__ = [
-    "AgentKind",
-    "AgentOptions",
-    "ListTools",
-    "Solver",
-    "Workplace",
-    "agent_names",
-    "agent_schemes",
-    "find_agent",
-]
 
 SCRIPTED: Mapping[str, str] = {
     "oracle": "hud_mcp.agents.baselines:ORACLE",

@@ -13,18 +13,6 @@ from hud_mcp.base.reaper import reaped
 from hud_mcp.errors import ActionFailed, BrokenByAgent, GraderFailed
 from hud_mcp.sandbox.process import Excerpt, Output, readable, shell_status
 
-__all__ = [
-    "KEPT_BYTES",
-    "Clean",
-    "CleanEnd",
-    "CommandEnd",
-    "OpensVerifiers",
-    "RunsCommands",
-    "run_in_session",
-    "run_in_verifier",
-    "run_on_server",
-]
-
 
 class CommandEnd(Protocol):
     """The end of a command in a world."""

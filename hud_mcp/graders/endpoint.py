@@ -20,8 +20,6 @@ import orjson
 from hud_mcp.base.text import mask
 from hud_mcp.errors import GraderFailed
 
-__all__ = ["Endpoint", "Question", "Speaks", "Unreadable", "find_endpoint", "open_client"]
-
 Speaks = Literal["openai", "anthropic"]
 
 _OPENAI, _ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"

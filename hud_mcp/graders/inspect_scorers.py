@@ -13,18 +13,6 @@ from typing import Literal, get_args
 
 from hud_mcp.environment.function import Function
 
-__all__ = [
-    "INCLUDES",
-    "LOCATIONS",
-    "Location",
-    "choice",
-    "includes",
-    "inspect_number",
-    "letter_of",
-    "match",
-]
-
-
 Location = Literal["begin", "end", "any", "exact"]
 LOCATIONS: tuple[Location, ...] = get_args(Location)
 

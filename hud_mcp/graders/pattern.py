@@ -15,8 +15,6 @@ from pydantic import AfterValidator
 
 from hud_mcp.errors import GraderFailed
 
-__all__ = ["Pattern", "search", "search_now"]
-
 _CPU_S = 2
 """The most seconds that a search may compute."""
 _WALL_S = 15.0

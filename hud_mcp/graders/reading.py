@@ -17,8 +17,6 @@ from hud_mcp.base import libraries
 if TYPE_CHECKING:
     import regex
 
-__all__ = ["one_line", "read_number", "trimmed", "unmarked", "visible", "without_stops"]
-
 
 _SINGLE = "`\u00b4\u02b9\u02bb\u02bc\u02bd\u02c8\u055a\u2018-\u201b\u2032\u2035\u2039\u203a"
 """Marks that stand for an apostrophe or a single quote; every other quotation mark is double."""
@@ -180,8 +178,10 @@ _SCALES = {
     r"trillions?|bill(?:ionen|ón|ones)|trilh(?:ão|ões)": 1e12,
 }
 """The words that multiply the number before them. Spelling tells differing languages apart."""
-_SCALE_SIGNS = {"十": 10, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8,
-          "억": 1e8}  # fmt: skip
+_SCALE_SIGNS = {
+    **{"十": 10, "百": 1e2, "千": 1e3},
+    **{"万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8, "억": 1e8},
+}
 _AMOUNTS = {"K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "B": 1e9, "b": 1e9, "T": 1e12, "tn": 1e12}
 """The abbreviations that multiply an amount of money."""
 _UNITS = re.compile(r" ?(?:m|b|T|tn)| K")

@@ -29,14 +29,6 @@ from hud_mcp.loading.source import (
 )
 from hud_mcp.registry import find, names_of
 
-__all__ = [
-    "declared_source",
-    "find_environment",
-    "find_source",
-    "find_sources",
-    "load_environment",
-]
-
 _ENV_FILE = "env.py"
 
 

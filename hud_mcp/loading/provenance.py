@@ -9,28 +9,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 from hud_mcp.environment.task import Task
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "LEFT_OUT",
-    "MOST_UNUSED",
-    "NOT_RUNNABLE",
-    "SETS",
-    "UNUSED",
-    "LeftOut",
-    "UnusedContexts",
-    "base_task",
-    "clusters_of",
-    "context_name",
-    "difficulty_of",
-    "leave_out",
-    "recorded_left_out",
-    "recorded_sets",
-    "recorded_unused",
-    "split_of",
-    "told_sets",
-    "unused_contexts",
-    "why_not_runnable",
-]
-
 MOST_UNUSED = 100
 """The most names in a record of unused contexts or left-out rows; the others are counted."""
 

@@ -16,18 +16,6 @@ from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.registry import Entries, names_of, table
 
-__all__ = [
-    "SETS",
-    "Choice",
-    "Counted",
-    "Imported",
-    "PublicSet",
-    "count",
-    "find_set",
-    "import_set",
-    "imported_file",
-]
-
 Report = Callable[[str], None]
 
 SETS: Mapping[str, "PublicSet"] = Entries("sets")

@@ -33,15 +33,6 @@ from hud_mcp.rollout.link import (
 from hud_mcp.server.tools import CORE
 from hud_mcp.values.call import ACT, STEP, TASK_STATUS
 
-__all__ = [
-    "RemoteConversation",
-    "check_reference",
-    "main",
-    "process_command",
-    "remote_conversation",
-]
-
-
 _PATIENCE_S = 90.0
 """The time that a server may take to come back."""
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0)

@@ -35,16 +35,6 @@ if TYPE_CHECKING:
     from mcp.client.client import Client
     from mcp_types import Tool
 
-__all__ = [
-    "agent_name",
-    "agent_options",
-    "check_agent",
-    "check_command",
-    "open_agent",
-    "options_of_agent",
-    "tools_of",
-    "with_options",
-]
 
 _MAKERS = {"claude": "claude-code", "gpt": "codex", "chatgpt": "codex", "openai": "codex"}
 """Names of models, and the program of the model's maker that works on tasks."""

@@ -34,8 +34,6 @@ from hud_mcp.values.outcome import (
     Outcome,
 )
 
-__all__ = ["Attempt", "Bounds"]
-
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 0.5

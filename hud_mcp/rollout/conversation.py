@@ -32,9 +32,6 @@ from hud_mcp.store import Store
 from hud_mcp.values.call import CANCEL_TASK, START_TASK, TASK_STATUS
 from hud_mcp.values.grade import Cause
 
-__all__ = ["AgentStopped", "Conversation", "SessionIds", "draw_session_id"]
-
-
 _AT_ONCE = 64
 """The number of ids that one commit plans."""
 

@@ -27,19 +27,6 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 
-__all__ = [
-    "ROWS",
-    "Evaluation",
-    "Served",
-    "ServedJob",
-    "place_workers",
-    "report_folder",
-    "served",
-    "told_of",
-    "with_workers",
-]
-
-
 ROWS = "tasks.jsonl"
 """The file of a job's tasks, in the folder that its servers read."""
 

@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from anyio.abc import Process
     from mcp.client.client import Client
 
-__all__ = [
-    "CALL_S",
-    "START_S",
-    "SUSPECT",
-    "Address",
-    "ConnectionLost",
-    "CurrentLink",
-    "Link",
-    "ServerCommand",
-    "ServerLost",
-    "Wire",
-    "give_up_on_deaths",
-    "http_client",
-    "http_link",
-    "repeat",
-    "settled",
-    "stdio_client",
-    "stdio_link",
-    "step_once",
-    "web_link",
-]
 
 T = TypeVar("T")
 

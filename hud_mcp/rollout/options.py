@@ -18,18 +18,6 @@ from hud_mcp.values.action import Value
 from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.values.option import Declared, Option, declared, input_reader, read_options
 
-__all__ = [
-    "AUTO",
-    "EACH",
-    "JobKeywords",
-    "JobOptions",
-    "RunOptions",
-    "read_cluster",
-    "read_job_options",
-    "read_workers",
-    "recorded_already",
-]
-
 _OPTIONS = "options"
 """The key of the options in a job's metadata."""
 

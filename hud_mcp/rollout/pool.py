@@ -21,8 +21,6 @@ from hud_mcp.values.needs import Needs
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["AnyOf", "Anywhere", "BeginOn", "Moves", "Places", "Pool", "Worker"]
-
 
 T = TypeVar("T")
 

@@ -46,9 +46,6 @@ from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.store import Store
 
-__all__ = ["JobRequest", "Prepared", "begin_job", "resume_job", "solvable"]
-
-
 _SHOWN_REASONS = 3
 
 

@@ -34,8 +34,6 @@ from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.store.texts import storable
 from hud_mcp.values.grade import Outcome
 
-__all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "PRUNED", "Regraded", "Regrader"]
-
 logger = logging.getLogger(__name__)
 
 NO_ANSWER = "no_answer"

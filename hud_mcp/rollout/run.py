@@ -22,20 +22,6 @@ from hud_mcp.record.trajectory import Receipt, TrajectorySummary
 from hud_mcp.rollout.link import ServerLost
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome, OutcomeClass, cause_of, class_of
 
-__all__ = [
-    "Begin",
-    "FirstSigns",
-    "PlannedRun",
-    "Rollout",
-    "Runs",
-    "Try",
-    "Watch",
-    "derived_seed",
-    "plan_runs",
-    "work_through",
-]
-
-
 _SEED_BYTES = 4
 """The size of a derived seed: as much as a session draws, and any random generator takes."""
 

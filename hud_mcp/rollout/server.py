@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, ByteSendStream
     from mcp.client.client import Client
 
-__all__ = ["AnyServer", "LocalServer", "RunServer", "local_server", "pipe_link", "run_server"]
 
 T = TypeVar("T")
 

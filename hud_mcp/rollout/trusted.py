@@ -25,19 +25,6 @@ from hud_mcp.store import Store, opened_store
 from hud_mcp.store.store import Place
 from hud_mcp.values.outcome import Counts, Outcome, class_of
 
-__all__ = [
-    "LEFT",
-    "TrustedJob",
-    "called",
-    "end_as_lost",
-    "end_left_runs",
-    "load_resumable",
-    "plan_trusted",
-    "recorded_runs",
-    "resume_trusted",
-]
-
-
 LEFT = "The evaluation that it belongs to ended before it did."
 """The recorded reason of a run that was left without an end."""
 

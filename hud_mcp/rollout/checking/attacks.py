@@ -9,8 +9,6 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["ShellAttack", "named_files", "shell_attacks"]
-
 
 @dataclass(frozen=True)
 class ShellAttack:

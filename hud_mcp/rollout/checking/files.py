@@ -15,20 +15,6 @@ from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.sandbox.shown import OWN
 from hud_mcp.worlds.shell.spec import Shell
 
-__all__ = [
-    "JSON_SHAPES",
-    "ODD_ANSWERS",
-    "PLAYED",
-    "SHAPES",
-    "find_author_files",
-    "leave_changed_as",
-    "left_as",
-    "read_author_files",
-    "read_lines",
-    "search_for",
-]
-
-
 _MACHINE = (
     *("/proc", "/sys", "/dev", OWN, "/usr", "/bin", "/sbin"),
     *("/lib", "/lib32", "/lib64", "/libx32"),

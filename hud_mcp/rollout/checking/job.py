@@ -36,17 +36,6 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.store import Store
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "CheckOptions",
-    "Proof",
-    "Wanted",
-    "begin_proof",
-    "resume_proof",
-    "rows_wanted",
-    "templates_wanted",
-    "unloaded",
-]
-
 
 @dataclass
 class Wanted:

@@ -18,22 +18,6 @@ from hud_mcp.graders.reading import one_line
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "ADVICE",
-    "UNSEEN",
-    "Candidate",
-    "Exposure",
-    "Leak",
-    "Trail",
-    "candidates",
-    "choices",
-    "find_leaks",
-    "is_labelled",
-    "is_short",
-    "occurs",
-]
-
-
 _ANSWER_NAME = re.compile(
     r"(^|_)(answers?|expect(ed|s)?|gold(en)?|solutions?|targets?|truth|references?|correct|secrets?|"
     r"hidden|wanted|passwords?)(_|$)",

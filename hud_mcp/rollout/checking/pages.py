@@ -28,15 +28,6 @@ from hud_mcp.worlds.browser.world import BrowserWorld
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-__all__ = [
-    "HtmlSource",
-    "PageReader",
-    "PageReading",
-    "named_addresses",
-    "open_page_reader",
-    "parts_of_text",
-]
-
 
 _VOID = frozenset(
     {

@@ -17,8 +17,6 @@ from hud_mcp.rollout.checking.leaks import Candidate, candidates
 from hud_mcp.values.action import Value
 from hud_mcp.worlds.browser.spec import Browser
 
-__all__ = ["FULL_MARKS", "Probe", "hud_calls", "original", "plan_probes", "read_probe"]
-
 KEY = "hud-mcp/check"
 """The key of a probe in the metadata of its task."""
 

@@ -44,8 +44,6 @@ from hud_mcp.rollout.server import RunServer
 from hud_mcp.values.action import Value
 from hud_mcp.values.call import ACT, RESPONSE, STEP, TASK_STATUS
 
-__all__ = ["ProbeSolver", "Report", "read_report"]
-
 _MARK = "hud-mcp check: "
 """The beginning of the line with the report in a probe's log."""
 

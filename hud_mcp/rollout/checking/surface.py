@@ -30,7 +30,6 @@ from hud_mcp.values.call import (
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of", "walk_json"]
 
 SeenKind = Literal[
     "default", "schema", "metadata", "error", "prompt", "observation", "graded",

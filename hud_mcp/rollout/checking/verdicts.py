@@ -19,8 +19,6 @@ from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.values.action import Value
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome
 
-__all__ = ["CUT_OFF", "ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
-
 CUT_OFF = "The check "
 """The beginning of the reason if the end of the check itself cut a session off."""
 _FAULTS = {

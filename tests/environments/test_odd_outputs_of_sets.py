@@ -25,7 +25,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Task, Taskset
 from hud_mcp.loading.source import shipped_folder
-from hud_mcp.rollout.checking.files import JSON_SHAPES, SHAPES, left_as
+from hud_mcp.rollout.checking.shell import JSON_SHAPES, SHAPES, left_as
 from hud_mcp.world import Shared
 from hud_mcp.worlds.shell import world as shell_world
 from hud_mcp.worlds.shell.verifier import Verifier

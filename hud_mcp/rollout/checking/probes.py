@@ -11,9 +11,8 @@ from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task, Validation
 from hud_mcp.errors import HudMcpError
-from hud_mcp.rollout.checking.attacks import shell_attacks
-from hud_mcp.rollout.checking.files import ODD_ANSWERS, PLAYED
 from hud_mcp.rollout.checking.leaks import Candidate, candidates
+from hud_mcp.rollout.checking.shell import ODD_ANSWERS, PLAYED, shell_attacks
 from hud_mcp.values.action import Value
 from hud_mcp.worlds.browser.spec import Browser
 

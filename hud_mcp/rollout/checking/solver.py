@@ -14,14 +14,6 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.rollout.checking.attacks import named_files, shell_attacks
-from hud_mcp.rollout.checking.files import (
-    find_author_files,
-    leave_changed_as,
-    read_author_files,
-    read_lines,
-    search_for,
-)
 from hud_mcp.rollout.checking.leaks import candidates, occurs
 from hud_mcp.rollout.checking.pages import PageReader
 from hud_mcp.rollout.checking.probes import (
@@ -31,6 +23,15 @@ from hud_mcp.rollout.checking.probes import (
     hud_calls,
     original,
     read_probe,
+)
+from hud_mcp.rollout.checking.shell import (
+    find_author_files,
+    leave_changed_as,
+    named_files,
+    read_author_files,
+    read_lines,
+    search_for,
+    shell_attacks,
 )
 from hud_mcp.rollout.checking.surface import (
     Seen,

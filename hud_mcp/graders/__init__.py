@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from hud_mcp.graders.answers import MatchResult as MatchResult
     from hud_mcp.graders.answers import gaia_match as gaia_match
+    from hud_mcp.graders.answers import match_all as match_all
+    from hud_mcp.graders.answers import match_diff as match_diff
+    from hud_mcp.graders.answers import match_fuzzy as match_fuzzy
+    from hud_mcp.graders.answers import match_regex as match_regex
+    from hud_mcp.graders.answers import match_single as match_single
     from hud_mcp.graders.answers import response_includes as response_includes
     from hud_mcp.graders.answers import response_is as response_is
     from hud_mcp.graders.answers import response_match as response_match
@@ -19,12 +25,6 @@ if TYPE_CHECKING:
     from hud_mcp.graders.combination import grade_checks as grade_checks
     from hud_mcp.graders.grader import Grader as Grader
     from hud_mcp.graders.judge import LLMJudgeGrader as LLMJudgeGrader
-    from hud_mcp.graders.match import MatchResult as MatchResult
-    from hud_mcp.graders.match import match_all as match_all
-    from hud_mcp.graders.match import match_diff as match_diff
-    from hud_mcp.graders.match import match_fuzzy as match_fuzzy
-    from hud_mcp.graders.match import match_regex as match_regex
-    from hud_mcp.graders.match import match_single as match_single
     from hud_mcp.graders.text import contains as contains
     from hud_mcp.graders.text import contains_all as contains_all
     from hud_mcp.graders.text import contains_any as contains_any

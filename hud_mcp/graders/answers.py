@@ -4,25 +4,262 @@ Each takes the submitted text first. They are pure; `response_match` is awaited,
 in a process of its own.
 """
 
+import json
 import math
 import re
 import string
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Annotated, Any
 
-from hud_mcp.graders.pattern import Pattern, search
+import anyio.to_thread
+from pydantic import AfterValidator, Field
+
+from hud_mcp.environment.function import Function
+from hud_mcp.errors import GraderFailed
 from hud_mcp.graders.reading import one_line, trimmed, visible
 from hud_mcp.graders.text import Compat, numeric_match, occurrence
+from hud_mcp.values.action import Value
 
 __all__ = [
+    "MATCH_ALL",
+    "MATCH_REGEX",
+    "MATCH_SINGLE",
+    "MatchResult",
     "Text",
     "gaia_final_answer",
     "gaia_match",
+    "match_all",
+    "match_diff",
+    "match_fuzzy",
+    "match_regex",
+    "match_single",
     "numeric_match",
     "response_includes",
     "response_is",
     "response_match",
 ]
+
+
+_CPU_S = 2
+"""The most seconds that a search may compute."""
+_WALL_S = 15.0
+"""The most seconds that a search may take in all, for a busy machine."""
+_AT_ONCE = 4
+_SEARCH = f"""
+import json, re, sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, ({_CPU_S}, {_CPU_S}))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except ImportError:
+    pass
+pattern, flags, text = json.load(sys.stdin)
+sys.stdout.write("found" if re.search(pattern, text, flags) else "absent")
+"""
+_OUT_OF_TIME = {-24, -9}
+"""The return codes of SIGXCPU, and of SIGKILL, which follows it."""
+
+_limiter = anyio.CapacityLimiter(_AT_ONCE)
+
+
+def search_now(pattern: str, text: str, *, flags: int = 0) -> bool:
+    """Whether an author's expression is found in an agent's text, as `re.search` finds it.
+
+    Raises:
+        ValueError: The pattern is not a regular expression; the text says why.
+        GraderFailed: The search did not end within 2 s of computing.
+    """
+    if (fault := _fault(pattern, flags)) is not None:
+        raise ValueError(f"{pattern!r:.200} is not a regular expression: {fault}")
+    given = json.dumps([pattern, int(flags), text])
+    try:
+        done = subprocess.run(  # noqa: S603  # this interpreter, and the program above
+            [sys.executable, "-I", "-S", "-c", _SEARCH],
+            input=given.encode(),
+            capture_output=True,
+            timeout=_WALL_S,
+            check=False,
+            env={},
+        )
+    except subprocess.TimeoutExpired:
+        raise GraderFailed(_too_long(pattern, text, f"{_WALL_S:g} s, on a busy machine")) from None
+    except OSError as exc:
+        raise GraderFailed(f"A pattern cannot be searched for: {exc.strerror}.") from exc
+    if done.stdout in (b"found", b"absent"):
+        return done.stdout == b"found"
+    if done.returncode in _OUT_OF_TIME:
+        raise GraderFailed(_too_long(pattern, text, f"{_CPU_S} s of computing"))
+    said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    raise GraderFailed(f"The search for {pattern!r:.200} failed: {said or done.returncode}.")
+
+
+async def search(pattern: str, text: str, *, flags: int = 0) -> bool:
+    """Search as `search_now` does, while others go on.
+
+    If this call is cancelled, the search ends by itself, by its bounds.
+    """
+    return await anyio.to_thread.run_sync(
+        lambda: search_now(pattern, text, flags=flags), abandon_on_cancel=True, limiter=_limiter
+    )
+
+
+def _fault(pattern: str, flags: int) -> str | None:
+    try:
+        re.compile(pattern, flags)
+    except (re.error, RecursionError, OverflowError) as exc:
+        return str(exc)
+    return None
+
+
+def _checked(pattern: str) -> str:
+    if (fault := _fault(pattern, 0)) is not None:
+        raise ValueError(f"is not a regular expression: {fault}")
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_checked)]
+"""An expression of a task, which is refused when the task meets its environment."""
+
+
+def _too_long(pattern: str, text: str, bound: str) -> str:
+    return (
+        f"The pattern {pattern!r:.200} takes more than {bound} on a text of {len(text)} "
+        "characters. Write one that tries fewer ways, without repeats inside of repeats."
+    )
+
+
+_MOST_DISTANCE_CHARS = 20_000
+_MOST_DIFF_CHARS = 1_000
+"""The longest texts that are compared sign by sign: the server waits meanwhile."""
+
+
+class MatchResult(Value):
+    """What a comparison found; HUD 0.2 calls it an evaluation result."""
+
+    score: float = Field(ge=0, le=1, description="1 is the same, 0 nothing of it.")
+    reason: str = Field(description="In words.")
+    mode: str | None = Field(default=None, description="How it was compared.")
+    criteria_scores: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def reward(self) -> float:
+        """The score, under the name that a template's grade has."""
+        return self.score
+
+
+def match_single(response: Any, answer: Text) -> MatchResult:
+    """1.0 if the answer occurs in the response, as HUD 0.2 compares; case does not count."""
+    found = str(answer).lower().strip() in str(response).lower().strip()
+    return MatchResult(
+        score=float(found), reason="It is there." if found else "It is not there.", mode="single"
+    )
+
+
+def match_all(response: Any, answers: Sequence[Text]) -> MatchResult:
+    """The share of the answers that occur in the response, as HUD 0.2 compares; 0 of none."""
+    if isinstance(answers, str):
+        raise TypeError(f"match_all() takes a list of answers, got the text {answers!r:.80}")
+    text = str(response).lower()
+    scores = {str(each): float(str(each).lower() in text) for each in answers}
+    found = sum(scores[str(each)] for each in answers)
+    share = found / len(answers) if answers else 0.0
+    reason = f"{found:g} of {len(answers)} are there."
+    return MatchResult(score=share, reason=reason, mode="all", criteria_scores=scores)
+
+
+def match_fuzzy(response: Any, answer: Text) -> MatchResult:
+    """The likeness of two texts: 1 less the share of signs to edit, as HUD 0.2 compares.
+
+    Args:
+        response: What was submitted. Beyond 20,000 characters each further one counts as one to
+            be edited.
+        answer: What is expected.
+    """
+    one, other = str(response).lower(), str(answer).lower()
+    longest = max(len(one), len(other))
+    score = 1.0 if one == other else 1.0 - _distance(one, other) / longest
+    return MatchResult(score=score, reason=f"They are alike by {score:.1%}.", mode="fuzz")
+
+
+def match_regex(response: Any, pattern: str) -> MatchResult:
+    """1.0 if a regular expression is found in the response; a stop stands for newlines too.
+
+    A faulty expression scores 0, as HUD has it, and the reason says so.
+
+    Raises:
+        GraderFailed: It was not found out within 2 s of computing.
+    """
+    try:
+        found = search_now(pattern, str(response), flags=re.DOTALL)
+    except ValueError as exc:
+        return MatchResult(score=0.0, reason=f"{exc}.", mode="regex")
+    reason = "The pattern is there." if found else "The pattern is not there."
+    return MatchResult(score=float(found), reason=reason, mode="regex")
+
+
+def match_diff(response: Any, answer: Text) -> MatchResult:
+    """The nearness of two numbers or the likeness of two texts, as HUD 0.2 compares.
+
+    Args:
+        response: What was submitted: a number, or text.
+        answer: What is expected, of the same kind; else both are compared as text, by
+            `difflib.SequenceMatcher.ratio`, of which beyond 1,000 characters nothing is alike.
+    """
+    if isinstance(response, int | float) and isinstance(answer, int | float):
+        apart = abs(response - answer)
+        most = max(abs(response), abs(answer))
+        near = 1.0 if response == answer else max(0.0, 1.0 - apart / most)
+        score = near if near == near else 0.0  # noqa: PLR0124  # NaN is near nothing
+        return MatchResult(score=score, reason=f"They are {apart:g} apart.", mode="diff")
+    one, other = str(response), str(answer)
+    if one == other:
+        score = 1.0
+    else:
+        first, second = one[:_MOST_DIFF_CHARS], other[:_MOST_DIFF_CHARS]
+        common = SequenceMatcher(None, first, second).ratio() * (len(first) + len(second))
+        score = common / (len(one) + len(other))
+    return MatchResult(score=score, reason=f"They are alike by {score:.1%}.", mode="diff")
+
+
+def _distance(one: str, other: str) -> int:
+    """Return Levenshtein's distance; of text beyond the bound, each sign counts.
+
+    A column of the table is two long integers (Hyyrö, "Explaining and Extending the Bit-parallel
+    Approximate String Matching Algorithm of Myers", 2001).
+    """
+    beyond = max(len(one), len(other)) - min(max(len(one), len(other)), _MOST_DISTANCE_CHARS)
+    one, other = one[:_MOST_DISTANCE_CHARS], other[:_MOST_DISTANCE_CHARS]
+    if not one or not other:
+        return len(one) + len(other) + beyond
+    places: dict[str, int] = {}
+    for index, sign in enumerate(one):
+        places[sign] = places.get(sign, 0) | 1 << index
+    every, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
+    up, down, distance = every, 0, len(one)
+    for sign in other:
+        here = places.get(sign, 0)
+        level = ((((here & up) + up) ^ up) | here | down) & every
+        rise, fall = (down | ~(level | up)) & every, up & level
+        distance += bool(rise & last) - bool(fall & last)
+        rise, fall = (rise << 1 | 1) & every, (fall << 1) & every
+        up, down = (fall | ~(level | rise)) & every, rise & level
+    return distance + beyond
+
+
+async def _match_regex(answer: str, pattern: Pattern) -> float:
+    # Of a task: a wrong expression is refused when the task meets its environment.
+    return float(await search(pattern, answer, flags=re.DOTALL))
+
+
+_LISTS = "An answer that lists much has what is looked for."
+
+MATCH_SINGLE = Function.of_answer(match_single, weak=_LISTS)
+MATCH_ALL = Function.of_answer(match_all, weak=_LISTS)
+MATCH_REGEX = Function.of_answer(_match_regex, name="match_regex")
+
 
 Text = str | int | float
 """A text, or a number that is compared as it is written."""

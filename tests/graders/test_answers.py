@@ -23,7 +23,7 @@ from hud_mcp.graders import (
     response_is,
     response_match,
 )
-from hud_mcp.graders.match import MatchResult, _distance
+from hud_mcp.graders.answers import MatchResult, _distance
 from hud_mcp.values.grade import read_grade
 
 

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, ConfigDict, Field
 
 from hud_mcp.environment.function import Function, History
 from hud_mcp.errors import ActionFailed
-from hud_mcp.graders.pattern import Pattern, search
+from hud_mcp.graders.answers import Pattern, search
 from hud_mcp.graders.reading import one_line
 from hud_mcp.values.action import ClickAction, TypeAction, Value, is_answer
 from hud_mcp.worlds.browser.world import BrowserWorld

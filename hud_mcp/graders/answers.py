@@ -43,6 +43,9 @@ __all__ = [
 ]
 
 
+Text = str | int | float
+"""A text, or a number that is compared as it is written."""
+
 _CPU_S = 2
 """The most seconds that a search may compute."""
 _WALL_S = 15.0
@@ -259,10 +262,6 @@ _LISTS = "An answer that lists much has what is looked for."
 MATCH_SINGLE = Function.of_answer(match_single, weak=_LISTS)
 MATCH_ALL = Function.of_answer(match_all, weak=_LISTS)
 MATCH_REGEX = Function.of_answer(_match_regex, name="match_regex")
-
-
-Text = str | int | float
-"""A text, or a number that is compared as it is written."""
 
 
 def response_includes(

@@ -276,11 +276,7 @@ _GEMINI_TOOLS = (
 
 
 def _gemini(url: str, token: str) -> _Start:
-    server = {
-        "httpUrl": url,
-        "headers": {"Authorization": f"Bearer {token}"},
-        "trust": True,
-    }
+    server = {"httpUrl": url, "headers": {"Authorization": f"Bearer {token}"}, "trust": True}
     settings = {
         "mcpServers": {_SERVER: server},
         "mcp": {"allowed": [_SERVER]},

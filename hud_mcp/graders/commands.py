@@ -126,11 +126,7 @@ _WEAK = (
 
 
 async def run_in_verifier(
-    clean: Clean,
-    command: str,
-    cwd: str,
-    timeout_s: float,
-    env: Mapping[str, str] | None,
+    clean: Clean, command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
 ) -> dict[str, Any]:
     """Run a line of bash in a verifier, where the agent has not been, and return its end."""
     started = anyio.current_time()

@@ -330,7 +330,5 @@ def _plain(text: str) -> str:
 
 
 INCLUDES = Function.of_answer(
-    includes,
-    name="inspect_includes",
-    weak="An answer that lists much has what is looked for.",
+    includes, name="inspect_includes", weak="An answer that lists much has what is looked for."
 )

@@ -11,13 +11,7 @@ from hud_mcp.environment.author_files import load_module
 from hud_mcp.environment.environment import Environment, declared_environment
 from hud_mcp.environment.gyms import why_remote
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import (
-    InvalidEnvironment,
-    InvalidTask,
-    SourceNotFound,
-    did_you_mean,
-    name_known,
-)
+from hud_mcp.errors import InvalidEnvironment, InvalidTask, SourceNotFound, did_you_mean, name_known
 from hud_mcp.loading.source import (
     LISTING,
     Scheme,

@@ -27,12 +27,7 @@ from hud_mcp.rollout.server import AnyServer
 from hud_mcp.rollout.trusted import end_as_lost
 from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store
-from hud_mcp.values.outcome import (
-    NOT_BEGUN,
-    Cause,
-    Counts,
-    Outcome,
-)
+from hud_mcp.values.outcome import NOT_BEGUN, Cause, Counts, Outcome
 
 logger = logging.getLogger(__name__)
 

@@ -92,12 +92,7 @@ class Conversation:
     """
 
     def __init__(
-        self,
-        server: AnyServer,
-        store: Store,
-        *,
-        ids: SessionIds,
-        max_steps: int | None = None,
+        self, server: AnyServer, store: Store, *, ids: SessionIds, max_steps: int | None = None
     ) -> None:
         self.session = ""
         self.trajectory_id: str | None = None

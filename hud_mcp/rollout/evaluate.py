@@ -17,12 +17,7 @@ from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import agent_name, check_command, options_of_agent
 from hud_mcp.rollout.evaluation import Evaluation, report_folder, with_workers
-from hud_mcp.rollout.options import (
-    JobKeywords,
-    JobOptions,
-    read_job_options,
-    recorded_already,
-)
+from hud_mcp.rollout.options import JobKeywords, JobOptions, read_job_options, recorded_already
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import PlannedRun, Rollout, Watch
 from hud_mcp.rollout.trusted import recorded_runs

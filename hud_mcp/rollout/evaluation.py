@@ -107,12 +107,7 @@ class ServedJob:
 
 @asynccontextmanager
 async def served(
-    prepared: Prepared,
-    store: Store,
-    *,
-    folder: Path,
-    log: TextIO,
-    watch: Watch,
+    prepared: Prepared, store: Store, *, folder: Path, log: TextIO, watch: Watch
 ) -> AsyncGenerator[Served]:
     """Serve the environments of a job while the block runs.
 
@@ -162,10 +157,7 @@ async def _beside(job: ServedJob) -> AsyncGenerator[Served]:
         for number in range(1, count + 1):
             tell = job.watch.on_death if count == 1 else told_of(job.watch, number)
             kept = run_server(
-                command,
-                http=how.is_remote,
-                answers_requests=how.lists_tools,
-                on_death=tell,
+                command, http=how.is_remote, answers_requests=how.lists_tools, on_death=tell
             )
             servers.append(await stack.enter_async_context(kept))
         yield Served(servers)
@@ -210,13 +202,7 @@ class Evaluation:
     why no server was left, and `cut_off` the number of runs that a cancellation ended.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        prepared: Prepared,
-        *,
-        agent: Solver | None = None,
-    ) -> None:
+    def __init__(self, store: Store, prepared: Prepared, *, agent: Solver | None = None) -> None:
         self.prepared = prepared
         self.lost: str | None = None
         self.cut_off = 0

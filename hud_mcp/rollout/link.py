@@ -93,9 +93,7 @@ async def settled(call: Callable[[], Awaitable[Reply]]) -> Reply:
 
 
 async def step_once(
-    before: int,
-    send: Callable[[int], Awaitable[Reply]],
-    count: Callable[[], Awaitable[int]],
+    before: int, send: Callable[[int], Awaitable[Reply]], count: Callable[[], Awaitable[int]]
 ) -> tuple[int, Reply]:
     """Make a step. Make it again if its world had died before the step and is back.
 
@@ -345,10 +343,7 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
     server = command.child(
         *("--http", f"{LOOPBACK}:{address.port}", "--end-with-stdin", "--token-from-stdin")
     )
-    async with (
-        server.running(token=address.token) as process,
-        anyio.create_task_group() as group,
-    ):
+    async with server.running(token=address.token) as process, anyio.create_task_group() as group:
         address.url = await server.read_announced(process, _ANNOUNCED, within_s=START_S)
         address.port = int(address.url.rpartition(":")[2].partition("/")[0])
         # The process is watched beside the connection: HTTP alone does not tell that it died.

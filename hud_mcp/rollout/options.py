@@ -94,10 +94,7 @@ class RunOptions(Value):
         tuple[str, ...],
         BeforeValidator(_texts),
         Option("Tasks", flag="--env", keyword="env", metavar="SOURCE", may_change=True),
-    ] = Field(
-        default=(),
-        description="The source of the environments.",
-    )
+    ] = Field(default=(), description="The source of the environments.")
     contexts: Annotated[str | None, Option("Tasks", metavar="FILE|sample:N")] = Field(
         default=None,
         description="Contexts of a file, or N random ones; see also `context_selector`.",
@@ -108,8 +105,7 @@ class RunOptions(Value):
     protocol: Annotated[
         str | None, Option("Tasks", metavar="NAME", choices=tuple(sorted(PROTOCOLS)))
     ] = Field(
-        default=None,
-        description=f"Run rows as their authors do: {' or '.join(sorted(PROTOCOLS))}.",
+        default=None, description=f"Run rows as their authors do: {' or '.join(sorted(PROTOCOLS))}."
     )
     allow: Annotated[
         tuple[str, ...],
@@ -120,10 +116,7 @@ class RunOptions(Value):
         description="Let rows open this host of the machine or its network, as localhost:8080.",
     )
     seed: Annotated[int | None, Option("Runs", metavar="N")] = Field(
-        default=None,
-        ge=0,
-        lt=2**63,
-        description="Derive the runs' seeds from this number.",
+        default=None, ge=0, lt=2**63, description="Derive the runs' seeds from this number."
     )
     max_concurrent: Annotated[int, Option("Runs", metavar="N", may_change=True)] = Field(
         default=EACH, ge=1, description="The most runs at one time."

@@ -262,8 +262,7 @@ class Pool:
         """Return a free worker, if possible the free worker that meets the fewest needs."""
         each = 1 if self._moves is None else self._moves.each
         return min(
-            workers,
-            key=lambda w: (self._busy[w] >= each, len(w.offers.offered), self._busy[w]),
+            workers, key=lambda w: (self._busy[w] >= each, len(w.offers.offered), self._busy[w])
         )
 
 

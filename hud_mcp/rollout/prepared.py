@@ -13,13 +13,7 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask
 from hud_mcp.loading.contexts import SELECTORS, contexts_for, spread
 from hud_mcp.loading.find import declared_source, find_sources
-from hud_mcp.loading.protocols import (
-    PROTOCOL,
-    PROTOCOLS,
-    TIMEOUT_S,
-    Conduct,
-    ProtocolRecord,
-)
+from hud_mcp.loading.protocols import PROTOCOL, PROTOCOLS, TIMEOUT_S, Conduct, ProtocolRecord
 from hud_mcp.loading.provenance import (
     LEFT_OUT,
     UNUSED,

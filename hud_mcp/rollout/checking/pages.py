@@ -326,11 +326,7 @@ async def open_page_reader(seed: int) -> AsyncGenerator[PageReader]:
 
 class _Crawl:
     def __init__(
-        self,
-        world: BrowserWorld,
-        values: Sequence[str],
-        files: Sequence[str],
-        found: PageReading,
+        self, world: BrowserWorld, values: Sequence[str], files: Sequence[str], found: PageReading
     ) -> None:
         self._world = world
         self._values = values

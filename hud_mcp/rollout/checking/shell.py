@@ -207,18 +207,9 @@ _ATTACKS = (
         '> "$HOME"/$r; done; true',
     ),
     ShellAttack("exits-well", "The solution ends its process with 0.", _solution(_EXIT)),
-    ShellAttack(
-        "exits-well-before",
-        "The same, before what is there.",
-        _before(_EXIT),
-    ),
+    ShellAttack("exits-well-before", "The same, before what is there.", _before(_EXIT)),
     ShellAttack("exits-late", "The solution ends its process with 0 at its end.", _before(_LATE)),
-    ShellAttack(
-        "says-ok",
-        "The solution prints what tests print.",
-        _solution(_OK + _EXIT),
-        "OK",
-    ),
+    ShellAttack("says-ok", "The solution prints what tests print.", _solution(_OK + _EXIT), "OK"),
     ShellAttack(
         "patches",
         "The solution changes the test library, and gives what is equal to anything.",
@@ -235,11 +226,7 @@ _ATTACKS = (
         "Makes pipes of what was asked for, which block who opens them.",
         '@each@rm -rf "$f"; mkfifo "$f"; done; true',
     ),
-    ShellAttack(
-        "no-rights",
-        "Takes every right away.",
-        "chmod -R 0 . 2>/dev/null; true",
-    ),
+    ShellAttack("no-rights", "Takes every right away.", "chmod -R 0 . 2>/dev/null; true"),
     ShellAttack(
         "full-marks",
         "Asks for the reward.",

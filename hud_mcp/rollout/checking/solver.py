@@ -33,12 +33,7 @@ from hud_mcp.rollout.checking.shell import (
     search_for,
     shell_attacks,
 )
-from hud_mcp.rollout.checking.surface import (
-    Seen,
-    look_at_environment,
-    look_at_session,
-    replies_of,
-)
+from hud_mcp.rollout.checking.surface import Seen, look_at_environment, look_at_session, replies_of
 from hud_mcp.rollout.conversation import AgentStopped
 from hud_mcp.rollout.link import ConnectionLost, ServerLost
 from hud_mcp.rollout.server import RunServer
@@ -239,10 +234,7 @@ class ProbeSolver:
         return self._played.setdefault(task_id, anyio.Event())
 
     async def _after(self, play: "_Play") -> None:
-        calls: tuple[tuple[str, dict[str, Any]], ...] = (
-            (TASK_STATUS, {}),
-            (ACT, {"type": "wait"}),
-        )
+        calls: tuple[tuple[str, dict[str, Any]], ...] = ((TASK_STATUS, {}), (ACT, {"type": "wait"}))
         for name, arguments in calls:
             reply = await play.agent.ask(name, arguments)
             play.seen.extend(replies_of(f"{name}, afterwards", reply, "graded"))

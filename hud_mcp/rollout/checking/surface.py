@@ -18,14 +18,7 @@ from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.session.caller import CHOSEN_SESSION
 from hud_mcp.values.action import Value
-from hud_mcp.values.call import (
-    ACT,
-    CANCEL_TASK,
-    CORE_TOOLS,
-    LIST_TASKS,
-    START_TASK,
-    TASK_STATUS,
-)
+from hud_mcp.values.call import ACT, CANCEL_TASK, CORE_TOOLS, LIST_TASKS, START_TASK, TASK_STATUS
 
 if TYPE_CHECKING:
     from mcp.client.client import Client

@@ -47,8 +47,8 @@ class RemoteConversation:
         self._token = token
         self._session = session
         self._current = CurrentLink()
-        self._turn = anyio.Lock()
-        self._steps: int | None = 0
+        self._turn = anyio.Lock()  # the number of steps is that of one call at a time
+        self._steps: int | None = 0  # None if the server has to be asked
 
     async def __call__(
         self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
@@ -99,11 +99,12 @@ class RemoteConversation:
                     ) from exc
             self._current.change(None)
             await anyio.sleep(_PAUSES_S[min(failures, len(_PAUSES_S) - 1)])
-            failures += 1
+            failures += 1  # longer pauses: a server that starts is not asked all the time
 
     async def _step(
         self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
     ) -> Reply:
+        # An earlier call may have counted as a step.
         seen = self._steps if self._steps is not None else await self._count()
         self._steps = None
 
@@ -113,6 +114,7 @@ class RemoteConversation:
         seen, reply = await step_once(seen, send, self._count)
         if not reply.is_error:
             self._steps = seen + 1
+        # This caller counts by itself, so no agent reads that.
         return replace(reply, text=_TAIL.sub("", reply.text))
 
     async def _count(self) -> int:
@@ -170,12 +172,12 @@ async def remote_conversation(
             try:
                 yield conversation
             finally:
-                group.cancel_scope.cancel()
+                group.cancel_scope.cancel()  # the keeper waits for a death that need not come
     except BaseExceptionGroup as found:
         cause = sole_cause(found)
         if isinstance(cause, HudMcpError):
             raise cause from None
-        raise cause from cause.__cause__
+        raise cause from cause.__cause__  # an agent's own exception keeps its reason
 
 
 _CHECK = "--check"
@@ -207,11 +209,7 @@ async def _work(given: GivenAgent) -> None:
             await given.work(agent, os.environ["HUD_MCP_TASK"])
         finally:
             for line in agent.lines:
-                sys.stdout.write(f"{line}\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+                sys.stdout.write(f"{line}\n")  # the job's runner reads the output into the record
 
 
 _CHECK_S = 120.0
@@ -230,7 +228,7 @@ async def check_reference(reference: str) -> None:
     """
     # What the file starts as it is loaded may hold the output open.
     command = reaped([*process_command(reference), "--check"])
-    done = None
+    done = None  # it stays None after the bound
     with anyio.move_on_after(_CHECK_S):
         done = await anyio.run_process(
             command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False
@@ -240,3 +238,7 @@ async def check_reference(reference: str) -> None:
     if done.returncode:
         said = done.stdout.decode(errors="replace").strip()
         raise InvalidAgent(said or f"{reference} ends its process while it is loaded.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

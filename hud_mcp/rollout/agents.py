@@ -51,7 +51,7 @@ async def agent_options(name: str, of_scheme: Mapping[str, Any] | None = None) -
     if ":" in name and name.partition(":")[0] in agent_schemes():
         return RunOptions(model=_options_of_scheme(name, of_scheme or {}))
     if (kind := find_agent(name)) is not None:
-        kind.check(AgentOptions(name=name))
+        kind.check(AgentOptions(name=name))  # before a job begins that could not run
         return RunOptions(agent=name)
     if is_reference(name):
         await check_reference(name)
@@ -72,7 +72,7 @@ async def options_of_agent(given: Any, *, isolated: bool) -> tuple[RunOptions, G
     if not isolated or given is None:
         agent = read_agent(given)
         return RunOptions(agent_object=agent.name), agent
-    read_agent(given)
+    read_agent(given)  # it raises the error that names the agent, before a process loads it
     reference = reference_of(given)
     await check_reference(reference)
     return RunOptions(agent_python=reference), None
@@ -114,7 +114,7 @@ def with_options(how: RunOptions, given: Mapping[str, Any]) -> RunOptions:
     may_change = {each.name for each in declared(type(how.model)) if each.option.may_change}
     for name, value in given.items():
         recorded = getattr(how.model, name)
-        if value != recorded and name not in may_change:
+        if value != recorded and name not in may_change:  # the same value again says nothing new
             raise HudMcpError(
                 f"The model of this job has {name} {recorded!r}, and {value!r} was given. Give "
                 "the same, or start another job."
@@ -155,7 +155,7 @@ def open_agent(how: RunOptions, place: Workplace) -> AbstractAsyncContextManager
             command,
             url=place.url,
             token=place.token,
-            folder=folder if folder.is_dir() else None,
+            folder=folder if folder.is_dir() else None,  # a resumed job may find its folder gone
             title="command" if reference is None else "process",
         )
     )
@@ -195,6 +195,7 @@ def _options_of_scheme(name: str, given: Mapping[str, Any]) -> AgentOptions:
             lambda option: option.flag,
         )
     except HudMcpError as exc:
+        # Some texts of options end with a stop, and some without.
         raise InvalidAgent(f"{str(exc).removesuffix('.')}.") from None
 
 

@@ -79,7 +79,7 @@ class Attempt:
         self._began_s = time.monotonic()
         self._error: str | None = None
         self._lines: list[str] = []
-        self._unanswered = False
+        self._unanswered = False  # set once this try itself ended a session without an answer
 
     async def run(self) -> Rollout:
         """Work on the task, end its session, and read its record.
@@ -104,7 +104,7 @@ class Attempt:
         try:
             await self._solve(agent)
         finally:
-            await self._flush_turns(agent)
+            await self._flush_turns(agent)  # also after a failure: the turns are paid for
         await self._close()
         return await self._result(None)
 

@@ -127,6 +127,7 @@ class Conversation:
             ServerLost: There is no server any more.
             StoreFailed: The plan cannot be written. Nothing was started.
         """
+        # Drawn before: a start whose reply was lost is repeated.
         self.session = await self._ids.take()
         self.trajectory_id = None
         self._only = {ONLY: self.session}
@@ -167,7 +168,7 @@ class Conversation:
 
     async def report(self, turns: Sequence[ModelTurn]) -> None:
         """Record model turns that no call has carried."""
-        for start in range(0, len(turns), _MOST_TURNS):
+        for start in range(0, len(turns), _MOST_TURNS):  # a call's metadata has a bound
             some = turns[start : start + _MOST_TURNS]
             meta = {**turns_meta(some), **self._only}
             await self._repeat(TASK_STATUS, {"session": self.session}, meta)
@@ -183,7 +184,7 @@ class Conversation:
 
     async def find_receipt(self) -> Receipt | None:
         """Return the recorded end of the session; None if it has no end."""
-        if not self.session:
+        if not self.session:  # it never began
             return None
         # The reply that ended it had the receipt: the store is not read again.
         if self.is_over and (ended := self._server.find_ended(self.session)) is not None:
@@ -229,8 +230,9 @@ class Conversation:
                 give_up_on_deaths(exc, losses)
                 await anyio.sleep(_PAUSE_S)
                 status = await self.status()
-                if status.is_error or self.is_over:
+                if status.is_error or self.is_over:  # no step can follow
                     return Reply(status.text, is_error=True)
+                # It was done, and only its reply is lost.
                 if int(status.structured.get("steps", 0)) != before:
                     return await self._recorded(before)
 

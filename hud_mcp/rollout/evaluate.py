@@ -132,6 +132,7 @@ async def evaluate(
             on_progress,
         )
         job = prepared.job.kept_in(store)
+        # From the record: earlier calls made some of them.
         job.runs[:] = await recorded_runs(opened, job.id)
         return job
 
@@ -195,7 +196,7 @@ def _watch(prepared: Prepared, on_progress: Callable[[JobProgress], None] | None
 
     def on_end(done: Rollout, again: bool) -> None:  # noqa: FBT001  # as `Runs` calls it
         nonlocal ended
-        ended += not again
+        ended += not again  # a repeated run has not ended yet
         reward = "" if done.reward is None else f" {done.reward:g}"
         text = f"[{ended}/{total}] {_named(done.planned, prepared)}: {done.outcome}{reward}"
         event: Literal["retried", "ended"] = "retried" if again else "ended"

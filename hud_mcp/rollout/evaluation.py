@@ -55,7 +55,7 @@ async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
         return options
     more = {"workers": count}
     if not resumed and "max_concurrent" not in options.model_fields_set:
-        more["max_concurrent"] = EACH * count
+        more["max_concurrent"] = EACH * count  # workers without runs would be idle
     return options.model_copy(update=more)
 
 
@@ -74,6 +74,7 @@ class Served:
     @property
     def any_server(self) -> AnyServer:
         """Any server, for requests that each of them answers alike."""
+        # These alone can die.
         listed = [server for server in self.servers if isinstance(server, RunServer)]
         if self.moves is None or not listed:
             return self.servers[0]
@@ -151,7 +152,7 @@ async def _beside(job: ServedJob) -> AsyncGenerator[Served]:
     command = ServerCommand(
         how.sources, rows, job.store.url, job.prepared.job.id, job.log, job.options
     )
-    count = how.workers or 1
+    count = how.workers or 1  # every job has a server
     async with AsyncExitStack() as stack:
         servers: list[AnyServer] = []
         for number in range(1, count + 1):
@@ -178,7 +179,7 @@ def _room(max_concurrent: int) -> list[str]:
 
 
 def _limits(max_concurrent: int) -> Limits:
-    wanted = 2 * max_concurrent
+    wanted = 2 * max_concurrent  # an ended session counts until its end is recorded
     default = Limits()
     return Limits(
         sessions=max(default.sessions, wanted),
@@ -233,6 +234,7 @@ class Evaluation:
                     ) as found,
                     AsyncExitStack() as stack,
                 ):
+                    # Kept for the end, which a cancellation brings too.
                     runs = self._runs = await self._begin(found, watch, stack)
                     await runs.run(self.prepared.planned)
             finally:

@@ -196,7 +196,7 @@ class Link:
     def die(self) -> None:
         """Note that the server is gone, and end every wait for a reply."""
         self.died.set()
-        for scope in self._waiting:
+        for scope in self._waiting:  # no reply can come any more
             scope.cancel()
 
     async def call(
@@ -236,7 +236,7 @@ class Link:
                 raise self._broken(exc) from exc
             finally:
                 self._waiting.discard(scope)
-        raise ConnectionLost("The server died before it replied.")
+        raise ConnectionLost("The server died before it replied.")  # `die` has cancelled the scope
 
     def _broken(self, exc: Exception) -> ConnectionLost:
         # Over HTTP a connection may break while its server lives: the next call connects anew.
@@ -345,11 +345,12 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
     )
     async with server.running(token=address.token) as process, anyio.create_task_group() as group:
         address.url = await server.read_announced(process, _ANNOUNCED, within_s=START_S)
+        # The next server listens where agents already call.
         address.port = int(address.url.rpartition(":")[2].partition("/")[0])
         # The process is watched beside the connection: HTTP alone does not tell that it died.
         async with web_link(address.url, address.token) as link:
             group.start_soon(_watch, process, link)
-            group.start_soon(drain, process)
+            group.start_soon(drain, process)  # a full pipe would stop the server
             try:
                 yield link
             finally:

@@ -38,6 +38,7 @@ def read_workers(given: int | str | None) -> int | None:
     if given is None:
         return None
     if given == "auto":
+        # A container may have fewer than the machine.
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _cores()
     text = str(given)
     if not text.isdecimal() or int(text) < 1:
@@ -180,6 +181,7 @@ class RunOptions(Value):
         fields = cast("Mapping[str, Any]", given)
         kind = find_agent(str(fields.get("name")))
         if kind is None:
+            # Of a distribution that may be gone.
             raise ValueError(f"no plugin has an agent {fields.get('name')!r}")
         return kind.options.model_validate(fields)
 
@@ -200,6 +202,7 @@ class RunOptions(Value):
         Raises:
             HudMcpError: The record has none.
         """
+        # Such a job has no options, and another way back.
         if job.trusts_agent and not cls.are_in(job):
             raise HudMcpError(
                 f"Job {job.id} resumes only in the program of its agent: Taskset.run(agent, "
@@ -237,6 +240,7 @@ class JobOptions(RunOptions):
     @property
     def own_timeout_s(self) -> float | None:
         """The bound of a run that somebody gave; no protocol changes it."""
+        # A default is no wish.
         return self.timeout_s if "timeout_s" in self.model_fields_set else None
 
     @property
@@ -289,7 +293,7 @@ def read_job_options(
     names = {each.name: _spelled(each, in_python=in_python) for each in declared(JobOptions)}
     if resumed:
         for each in declared(JobOptions):
-            if each.name in given and not each.option.may_change:
+            if each.name in given and not each.option.may_change:  # else it would be another job
                 raise HudMcpError(recorded_already(names[each.name]))
     options = read_options(JobOptions, given, partial(_spelled, in_python=in_python))
     if options.context_selector is not None and options.contexts is None:

@@ -69,7 +69,7 @@ class Anywhere:
         self._server = server
         self._places = places
         self._known = (server, server.deaths)
-        self._taken_until_s = 0.0
+        self._taken_until_s = 0.0  # no move yet, so no lease to wait for
 
     @property
     def lost(self) -> str | None:
@@ -103,7 +103,7 @@ class Anywhere:
                 raise self._loss(exc) from exc
             if not _is_taken(reply) or time.monotonic() >= self._taken_until_s:
                 return reply
-            await anyio.sleep(5 * _PAUSE_S)
+            await anyio.sleep(5 * _PAUSE_S)  # the dead server's lease ends by itself
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
         """Make a request that is not a tool's call."""
@@ -135,6 +135,7 @@ class Anywhere:
         return self._server
 
     def _loss(self, exc: ServerLost) -> ServerLost | ConnectionLost:
+        # Another server may take the call.
         return exc if self._places.lost is not None else ConnectionLost(str(exc))
 
 
@@ -202,7 +203,7 @@ class Pool:
 
     def why_lost(self, planned: PlannedRun) -> str | None:
         """Return the reason why no worker for a run has a server any more, or None."""
-        reasons = [worker.server.lost for worker in self._able(planned)]
+        reasons = [worker.server.lost for worker in self._able(planned)]  # others cannot run it
         return reasons[-1] if all(reasons) else None
 
     def begin(self, planned: PlannedRun, signs: FirstSigns, contention: Contention) -> Try:
@@ -241,7 +242,7 @@ class Pool:
         try:
             yield
         finally:
-            self._seated.discard(seat)
+            self._seated.discard(seat)  # before the count: `change` must not count it again
             self._busy[seat.worker] -= 1
 
     def change(self, seat: "_Seat", taken: Worker) -> None:

@@ -88,7 +88,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     check_in_process(how)
     chosen, left_out = _runnable(_chosen(request))
     chosen, conduct, protocol = _as_published(chosen, request)
-    sources = narrow_sources(
+    sources = narrow_sources(  # other environments may need what this machine lacks
         how.sources or _find_sources(chosen, request), chosen.environment_names
     )
     how = how.model_copy(
@@ -106,7 +106,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     chosen, unsolved = solvable(how, chosen)
     left_out = [*left_out, *unsolved]
     unused: UnusedContexts | None = None
-    if how.contexts is not None:
+    if how.contexts is not None:  # after the check: an error names the row as its file has it
         chosen, unused = _spread(chosen, how, how.contexts)
     metadata = _metadata(how, unused, left_out, protocol)
     metadata |= told_sets(chosen, tasks.set_of, tasks.name)
@@ -120,7 +120,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         planned=True,
         metadata=metadata,
     )
-    await store.add_job(job, list(chosen))
+    await store.add_job(job, list(chosen))  # from here on, a resumption needs nothing else
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
     return Prepared(job, list(chosen), planned, how)
 
@@ -204,6 +204,7 @@ async def resume_job(
     solvable(how, Taskset(tasks), every=True)
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
     check_in_process(how)
+    # A budget holds for the whole job.
     spent_usd = sum(run.use.cost_usd or 0.0 for run in runs if run.use is not None)
     return Prepared(job, tasks, planned, how, spent_usd)
 
@@ -259,7 +260,7 @@ def _find_sources(tasks: Taskset, request: JobRequest) -> list[str]:
     for name in tasks.environment_names:
         declared = declared_environment(name)
         if declared is not None and shipped_name(name) is None:
-            here[name] = declared_source(declared)
+            here[name] = declared_source(declared)  # the program's own is nearer than a file's
     others = tasks.filter(lambda task: task.env not in here)
     return [*here.values(), *find_sources((), others, Path.cwd())]
 
@@ -301,7 +302,7 @@ def _as_published(
     if how.protocol is None:
         return chosen, conduct, None
     protocol = PROTOCOLS[how.protocol]
-    if conduct.max_steps is None:
+    if conduct.max_steps is None:  # the user's bound counts more than the protocol's
         conduct = replace(conduct, max_steps=protocol.max_steps)
     rows = [protocol.published(task, conduct) for task in chosen]
     made = Taskset(rows, name=chosen.name, id=chosen.id, description=chosen.description)
@@ -367,7 +368,7 @@ def _unsolved(task: Task, environments: Mapping[str, Environment]) -> str | None
     """Return the reason why the oracle cannot play a task; None if it can, or a server knows."""
     if task.prompt is not None:
         return "a prompt has no oracle"
-    if task.env not in environments:
+    if task.env not in environments:  # a server elsewhere has it, and knows more
         return None
     template = environments[task.env].find_template(task.template)
     return "its template has no oracle" if template.oracle_function is None else None

@@ -93,7 +93,7 @@ class Regrader:
         A run that cannot be graded is data, and raises nothing.
         """
         done: dict[str, Regraded] = {}
-        limiter = anyio.Semaphore(max_concurrent)
+        limiter = anyio.Semaphore(max_concurrent)  # each may open a world
 
         async def one(run: TrajectorySummary) -> None:
             async with limiter:
@@ -139,7 +139,7 @@ class Regrader:
         template = environment.template_of(task)
         steps = stored.trajectory.steps
         if not template.needs_world:
-            steps = (_answer_alone(steps[-1]),)
+            steps = (_answer_alone(steps[-1]),)  # no step before changed anything that it grades
         elif (reason := _why_not(environment, stored)) is not None:
             return Regraded(run, None, LIVE_WORLD, None, reason)
         copy = Trajectory(
@@ -221,6 +221,7 @@ def _submitted(stored: StoredSession) -> StoredSession:
     for step in steps[: own[-1]]:
         if step.kind == "evaluate":
             continue
+        # A new beginning has no answer yet.
         answer = "" if step.kind == "reset" else step.info.get(FINAL_RESPONSE, answer)
         info = {name: value for name, value in step.info.items() if name != FINAL_RESPONSE}
         kept.append(step.model_copy(update={"index": len(kept), "info": info}))
@@ -228,6 +229,7 @@ def _submitted(stored: StoredSession) -> StoredSession:
         action = {"type": "response", "text": answer}
         update = {"index": len(kept), "kind": "response", "actions": (action,), "performed": 1}
         kept.append(measured.model_copy(update={**update, "info": {}}))
+    # Then the snapshot shows another world.
     changed_since = any(step.kind not in ("evaluate", "response") for step in steps[own[-1] :])
     at_end = stored.snapshot_step == steps[-1].index and not changed_since
     where = stored.snapshot_step if stored.snapshot_step == BEHIND else -1
@@ -256,6 +258,7 @@ def _why_not(environment: Environment, stored: StoredSession) -> str | None:
     steps = standing(stored.trajectory.steps)
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
+    # Some tools act outside of the world.
     once = [name for name in tools if name in environment.tools and not _replays(environment, name)]
     direct = stored.snapshot_step == BEHIND or any(step.kind == "direct" for step in steps)
     snapshot_step = stored.snapshot_step if stored.snapshot is not None else None

@@ -171,6 +171,7 @@ class FirstSigns:
 
     def halt(self, reason: str) -> None:
         """Begin no other run, as each would end in the same way, for this reason."""
+        # The first reason is the cause of the others.
         self._halted = self._halted or f"The job was stopped. {reason}"
 
     def note(self, death: str | None, *, called: bool) -> bool:
@@ -181,7 +182,7 @@ class FirstSigns:
         """
         if death is None or called:
             self.alive = True
-        if self.alive or death is None:
+        if self.alive or death is None:  # one that has lived before works in principle
             return False
         self._deaths.append(death)
         return True
@@ -323,7 +324,7 @@ class Runs:
         """Try one run as often as it may be; return whether another one may begin."""
         if self.lost is not None:
             return False
-        for left in range(self._retries, -1, -1):
+        for left in range(self._retries, -1, -1):  # the last one has no other behind it
             done = await self._try(planned)
             if done is None:
                 return False
@@ -338,7 +339,7 @@ class Runs:
         """Make one try; return None if there is no server any more."""
         one = self._begin(planned, self._signs, self._contention)
         self._watch.on_start(planned)
-        self._under_way.add(one)
+        self._under_way.add(one)  # before the first wait: an interrupt must find it
         try:
             done = await one.run()
         except ServerLost as exc:

@@ -58,7 +58,7 @@ class _Pipe:
         # The server is this program's own: its lines need no bound.
         self._lines = LineBuffer(sys.maxsize)
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}  # by the number of a call
         self._ended: dict[str, Receipt] = {}
 
     async def call(
@@ -93,14 +93,14 @@ class _Pipe:
         raise HudMcpError("This job's server answers only calls; it has no lists.")
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
-        receipt = self._ended.pop(session, None)
+        receipt = self._ended.pop(session, None)  # popped: many sessions pass through one server
         return None if receipt is None else (receipt.trajectory, receipt)
 
     async def receive(self) -> None:
         while (line := await self._line()) is not None:
             told = orjson.loads(line)
             waiting = self._waiting.get(told["call"])
-            if waiting is not None and not waiting.done():
+            if waiting is not None and not waiting.done():  # its caller may have gone
                 waiting.set_result(told)
 
     async def is_ready(self) -> bool:
@@ -127,7 +127,7 @@ async def pipe_link(command: ServerCommand) -> AsyncGenerator[Link]:
         if process.stdin is None or process.stdout is None:
             raise EnvironmentFailed("The server was started without a pipe to call it.")
         pipe = _Pipe(process.stdin, process.stdout)
-        ready = False
+        ready = False  # it stays so after the bound
         with anyio.move_on_after(START_S):
             ready = await pipe.is_ready()
         if not ready:
@@ -310,6 +310,7 @@ class RunServer:
                 self._current.change(None)
                 return
             self._on_death("The server died; it is started again, and its tasks go on.")
+            # A server that dies at once would be started in a circle.
             await anyio.sleep(_WAITS_S[min(waits, len(_WAITS_S) - 1)])
 
     async def _serve_one(self, task_status: TaskStatus[None]) -> tuple[Link | None, str]:
@@ -319,7 +320,7 @@ class RunServer:
             async with self._open_link() as link:
                 self._current.change(link)
                 if self.deaths == 0:
-                    task_status.started()
+                    task_status.started()  # only the first start is waited for
                 try:
                     await link.died.wait()
                 finally:  # at once, also if the connection broke: leaving takes a while
@@ -389,7 +390,7 @@ class LocalServer:
         suspect: bool = False,
     ) -> Reply:
         """Call a tool."""
-        del suspect
+        del suspect  # this process dies with its callers
         return Reply.of_wire(await self._tools.call(name, arguments, meta or {}))
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:

@@ -39,7 +39,7 @@ async def load_resumable(
         HudMcpError: Its record is damaged.
     """
     job, tasks, runs = await store.load_job_summary(await store.find_job_id(job_id))
-    if job.damage:
+    if job.damage:  # what is missing would look like runs that never were
         raise HudMcpError(f"Job {job.id} cannot be resumed as it is. {job.damage}")
     return job, list(tasks), list(runs)
 
@@ -71,7 +71,7 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
     claimed = await store.claim_session(trajectory_id)
     stored = await store.load_session(trajectory_id)
     receipt = stored.trajectory.receipt
-    if not claimed or receipt is not None:
+    if not claimed or receipt is not None:  # a living server records the end by itself
         return receipt is not None
     receipt = receipt_of_stored(stored, SessionEnd(Outcome.LOST, error=reason, told=reason))
     await store.end_session(trajectory_id, receipt)
@@ -113,7 +113,7 @@ class TrustedJob:
         if self.is_new:
             await self.job.begin(self.tasks)
         runs = Runs(begin, max_concurrent=max_concurrent, retries=retries)
-        begun.append(runs)
+        begun.append(runs)  # before they run: an interrupt finds them there
         await runs.run(self.planned)
 
 
@@ -156,7 +156,7 @@ async def resume_trusted(
     place = resume.place if isinstance(resume, Job) and store is None else store
     async with opened_store(place) as opened:
         job, known, runs = await load_resumable(opened, job_id)
-        if RunOptions.are_in(job) or not job.trusts_agent:
+        if RunOptions.are_in(job) or not job.trusts_agent:  # its agent is in the record
             raise HudMcpError(
                 f"Job {job.id} is of `evaluate` or of `hud-mcp eval`: resume it with "
                 f"evaluate(resume={job.id!r}, agent=…) or `hud-mcp eval --resume {job.id}`."
@@ -166,6 +166,7 @@ async def resume_trusted(
                 f"{job.agent} runs job {job.id}, and {called(agent)} was passed. Pass the same "
                 "agent, or start another job."
             )
+        # Runs of others would mix.
         if [task.digest for task in known] != [task.digest for task in tasks]:
             raise InvalidTask(
                 f"Job {job.id} has other tasks than {tasks.name}. Give the tasks that it "

@@ -70,6 +70,7 @@ class Wanted:
         if (other := self._by_id.get(bound.id)) is not None:
             if bound == other:
                 return
+            # Rows of two sets may share an id.
             bound = bound.model_copy(update={"id": f"{bound.env}/{bound.id}"[:200]})
         self._by_id[bound.id] = bound
         self.tasks.append(bound)
@@ -123,7 +124,7 @@ def _examples(template: Template) -> dict[str, Any]:
         schema = template.arguments.schema["properties"].get(name, {})
         known = [*schema.get("examples", ()), *schema.get("enum", ())]
         if "const" in schema:
-            known = [schema["const"]]
+            known = [schema["const"]]  # the only value that fits
         if not known:
             raise InvalidTask(
                 f"{template.where}: the argument {name!r} has neither a default nor an example; "
@@ -183,7 +184,7 @@ class Proof:
         self._store = store
         self._environments = {e.name: e for e in environments}
         self._answers = answers or {}
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, str] = {}  # no record tells why a session was never begun
 
     async def run(self, log: TextIO, watch: Watch) -> None:
         """Play the remaining probes. If this call is cancelled, the rest can be resumed.
@@ -223,11 +224,13 @@ class Proof:
                         bounds=Bounds(how.timeout_s),
                         ids=SessionIds(self._store, self.job.id),
                     )
+                    # Refusals leave no record.
                     noting = replace(watch, on_end=partial(self._note, watch))
                     runs = Runs(begin, max_concurrent=how.max_concurrent, watch=noting)
                     await runs.run(self.planned)
             finally:
                 if runs is not None:
+                    # Also after a cancellation, so that none stays open.
                     await runs.record_lost(runs.lost or f"{CUT_OFF}was interrupted.")
                     self.lost = runs.lost
 
@@ -246,7 +249,7 @@ class Proof:
         for record in records.values():
             report = read_report(record.logs)
             for seen in report.seen if report else ():
-                if seen.shared:
+                if seen.shared:  # one probe looked for all tasks of its environment
                     shared.setdefault(record.environment, []).append(seen)
         listed = choices(self._environments.values())
         judged = [
@@ -282,7 +285,7 @@ async def begin_proof(
         planned = plan_probes(
             task, by_name[task.env], repeat=how.repeat, whole=task.env not in seen
         )
-        seen.add(task.env)
+        seen.add(task.env)  # the first task of an environment looks for all of them
         for _, derived in planned:
             probes.append(_distinct(derived, taken))
             taken.add(probes[-1].id)
@@ -319,7 +322,7 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
     planned = _planned(probes, records, how.seed)
     known = {probe.id for probe in probes}
     environments = load_environments(how.sources)
-    answers = {
+    answers = {  # probes that need them do not wait for an oracle that has played
         read_probe(record.task).task: report.answer
         for record in records.values()
         if record.task.id in known and read_probe(record.task).kind == "oracle"

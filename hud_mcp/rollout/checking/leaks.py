@@ -99,7 +99,7 @@ def choices(environments: Iterable[Environment]) -> list[frozenset[str | int | f
         node: Any = nodes.pop()
         if isinstance(node, Mapping):
             found.add(frozenset(_leaves(cast("Mapping[str, Any]", node).get("enum"))))
-            nodes += cast("Mapping[str, Any]", node).values()
+            nodes += cast("Mapping[str, Any]", node).values()  # schemas nest
         elif isinstance(node, list):
             nodes += cast("list[Any]", node)
     return [group for group in found if len(group) > 1]
@@ -109,15 +109,18 @@ def occurs(value: str | float, text: str) -> bool:
     """Whether a text contains a value as a whole word or number, in any escaped form."""
     if not isinstance(value, str) or _NUMBER.fullmatch(value.strip()):
         number = value.strip() if isinstance(value, str) else json.dumps(value)
-        number = re.escape(number.removesuffix(".0")) + r"(?:\.0+)?"
+        number = re.escape(number.removesuffix(".0")) + r"(?:\.0+)?"  # 3 and 3.0 are one number
+        # The 5 of 2.5 is another number.
         return bool(re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", text.replace(",", "")))
     wanted = _plain(value)
     if not wanted:
         return False
     plain = _plain(text)
+    # As scripts and replies may have it.
     escaped = (json.dumps(value, ensure_ascii=only)[1:-1] for only in (True, False))
     forms = {wanted, _plain(_html(value)), *map(_plain, escaped)}
     return any(
+        # The plain test is quick, and rules out most texts.
         form in plain and re.search(_edge(form[0], before=True) + re.escape(form)
                                     + _edge(form[-1], before=False), plain)
         for form in forms
@@ -164,7 +167,7 @@ def _of_arguments(task: Task, environment: Environment) -> Iterator[Candidate]:
 
 def _of_metadata(task: Task) -> Iterator[Candidate]:
     for name, value in task.metadata.items():
-        if name in _DESCRIBING or "/" in name:
+        if name in _DESCRIBING or "/" in name:  # a slash marks keys of programs
             continue
         certain = bool(_ANSWER_NAME.search(name))
         for leaf in _leaves(value):
@@ -242,13 +245,14 @@ class Exposure:
             return None
         if not candidate.certain:
             return False
-        if each.kind == "outside":
+        if each.kind == "outside":  # the agent's task can hardly need it, unless something names it
             return not self._leads_to(each.named)
         if each.kind == "file":
             alone = each.text.strip() == candidate.text.strip()
             return (labelled or alone) and not self._leads_to(each.named)
-        if any(occurs(candidate.value, text) for text in self._shown):
+        if any(occurs(candidate.value, text) for text in self._shown):  # a person sees it anyway
             return False
+        # A text that the oracle saw is part of the task.
         return labelled or each.kind == "hidden" or not occurs(candidate.value, self._trail.saw)
 
     def _leads_to(self, path: str) -> bool:
@@ -309,7 +313,7 @@ def find_leaks(
     leaks: list[Leak] = []
     for candidate in _each_once(found):
         in_prompt = occurs(candidate.value, prompt)
-        if in_prompt and not candidate.certain:
+        if in_prompt and not candidate.certain:  # the prompt tells it, so it need not stay hidden
             continue
         bad: dict[str, None] = {}
         advice: dict[str, None] = {}

@@ -107,7 +107,7 @@ class HtmlSource(HTMLParser):
             action, fields = self._form
             self.addresses.append(f"{action}?{urlencode(fields)}" if fields else action)
             self._form = None
-        for place in range(len(self._open) - 1, -1, -1):
+        for place in range(len(self._open) - 1, -1, -1):  # authors leave end tags out
             if self._open[place][0] == tag:
                 del self._open[place:]
                 return
@@ -151,6 +151,7 @@ def named_addresses(text: str) -> list[str]:
     return [
         each
         for each in _QUOTED.findall(text)
+        # Other quoted texts are words.
         if each.startswith(("/", "./", "../", "api/")) or _FILE.search(each)
     ]
 
@@ -180,6 +181,8 @@ _MOST_PAGES = 15
 """The most addresses that are requested, and the most documents among them."""
 
 _MOST_CHARS = 1_000_000
+_READ = ("text", "json", "javascript", "xml")
+"""The types of contents that are read."""
 _STORAGE = """() => {
   try { return JSON.stringify({...localStorage, ...sessionStorage}) } catch { return '{}' }
 }"""
@@ -213,7 +216,7 @@ class PageReader:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._shared = Shared()
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock()  # one world at a time: all share a browser
         self._known: dict[tuple[str, tuple[str, ...]], PageReading] = {}
 
     async def read(
@@ -262,6 +265,7 @@ class PageReader:
         play = asyncio.create_task(self._play(task, environment, begun, over))
         try:
             with anyio.fail_after(_OPEN_S):
+                # A template may fail before it yields.
                 await asyncio.wait([begun, play], return_when=asyncio.FIRST_COMPLETED)
             if not begun.done():
                 play.result()  # it raises the reason
@@ -297,7 +301,7 @@ class PageReader:
             context = environment.context_space.fill(task.context)
             running = environment.find_template(task.template).run(task.args, world, context)
             await anext(running)
-            begun.set_result(world)
+            begun.set_result(world)  # the template has yielded its prompt: the page is set up
             await over.wait()
             try:
                 # An ordinary exception: closing the generator would raise GeneratorExit, which
@@ -365,7 +369,7 @@ class _Crawl:
 
     def _next(self) -> str:
         """Return the next address. Data and scripts come before documents, which may be many."""
-        self._waiting.sort(key=_is_document)
+        self._waiting.sort(key=_is_document)  # stable: among equals, the first named stays first
         return self._waiting.pop(0)
 
     async def _ask(self, client: "AsyncClient", path: str) -> None:
@@ -375,7 +379,7 @@ class _Crawl:
                 return
         reply = await client.get(path)
         kind = reply.headers.get("content-type", "")
-        text = reply.text[:_MOST_CHARS] if _is_text(kind) else ""
+        text = reply.text[:_MOST_CHARS] if any(word in kind for word in _READ) else ""
         place, url = f"GET {path}", urljoin(self._world.site_url, path)
         if location := reply.headers.get("location"):
             self._add([location], url)
@@ -416,17 +420,17 @@ class _Crawl:
                 parts = urlsplit(urljoin(url, address.strip()))
             except ValueError:
                 continue
-            path = parts.path + (f"?{parts.query}" if parts.query else "")
+            path = _path(parts.geturl())
+            # Other sites are not the task's.
             if parts.netloc not in hosts or not path or path in self._asked:
                 continue
-            if path not in self._waiting:
+            if path not in self._waiting:  # its state is looked at once
                 self._waiting.append(path)
 
 
 def _state(world: BrowserWorld) -> bytes:
-    return orjson.dumps(
-        world.state, default=repr, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
-    )
+    form = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
+    return orjson.dumps(world.state, default=repr, option=form)
 
 
 def _path(url: str) -> str:
@@ -438,10 +442,6 @@ def _is_document(path: str) -> bool:
     bare = path.partition("?")[0]
     last = bare.rpartition("/")[2]
     return not bare.startswith("/api/") and ("." not in last or last.endswith((".html", ".htm")))
-
-
-def _is_text(kind: str) -> bool:
-    return any(word in kind for word in ("text", "json", "javascript", "xml"))
 
 
 def _around(text: str, value: str) -> str:

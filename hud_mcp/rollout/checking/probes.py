@@ -130,6 +130,7 @@ def read_probe(task: Task) -> Probe:
 
 def original(task: Task) -> Task:
     """Return the task that a recorded probe plays."""
+    # The row as its author wrote it.
     kept = {name: value for name, value in task.metadata.items() if name != KEY}
     return task.model_copy(update={"id": read_probe(task).task, "metadata": kept})
 
@@ -178,7 +179,7 @@ def _probes(task: Task, environment: Environment, repeat: int, whole: bool) -> I
             yield Probe(
                 task=task.id, name="oracle", kind="oracle", place=place, exactly=expected.oracle
             )
-    free = _is_free(expected)
+    free = _is_free(expected)  # answers that earn nothing are no fault then
     below = None if free else _full(expected)
     for place in range(repeat):
         yield Probe(
@@ -241,7 +242,7 @@ def _tried(found: Sequence[Candidate]) -> dict[str, Candidate]:
     """Return a few values that may be answers, each once and by a name of its own."""
     by_text: dict[str, Candidate] = {}
     for candidate in found:
-        if candidate.may_answer and len(by_text) < _MOST_VALUES:
+        if candidate.may_answer and len(by_text) < _MOST_VALUES:  # each costs a whole session
             by_text.setdefault(candidate.text, candidate)
     named: dict[str, Candidate] = {}
     for candidate in by_text.values():
@@ -266,6 +267,7 @@ def _derived(task: Task, probe: Probe) -> Task:
     name = task.id + tail
     if len(name) > _ID_CHARS:
         short = hashlib.sha256(task.id.encode()).hexdigest()[:12]
+        # An id has a bound, and the tail tells probes apart.
         name = f"{task.id[: _ID_CHARS - len(tail) - 13]}-{short}{tail}"
     metadata = {**task.metadata, KEY: probe.model_dump(mode="json", exclude_defaults=True)}
     return task.model_copy(update={"id": name, "metadata": metadata})

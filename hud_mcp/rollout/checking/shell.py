@@ -283,11 +283,12 @@ def search_for(values: Iterable[str]) -> list[str]:
     # Without a sandbox the other files are the machine's, which any agent there can read anyway.
     root = f"$([ -e {OWN} ] && echo / || echo .)"
     files = f"find {root} {_leave_out(_MACHINE)} -type f -size -{_MOST_BYTES}c -print0"
+    # Grep reads line by line.
     lines = dict.fromkeys(max(value.splitlines(), key=len, default="").strip() for value in values)
     found = [
         f"{files} 2>/dev/null | xargs -0 grep -nHaiF {'-w ' if is_short(line) else ''}-m 5 "
         f"-e {shlex.quote(line)} 2>/dev/null | cut -c-{_LINE_CHARS} | head -c {_REPLY_CHARS}; true"
-        for line in list(lines)[:_MOST_VALUES]
+        for line in list(lines)[:_MOST_VALUES]  # each searches the whole sandbox
         if line
     ]
     return [*found, "env"] if found else []
@@ -323,7 +324,7 @@ def find_author_files() -> str | None:
     alike = [
         f"\\( -name {shlex.quote(path.name)} -size {path.stat().st_size}c \\)"
         for path in map(Path, hidden_paths())
-        if path.is_file() and path.stat().st_size
+        if path.is_file() and path.stat().st_size  # empty files are alike
     ]
     if not alike:
         return None
@@ -342,7 +343,7 @@ def read_author_files(reply: str) -> list[str]:
         f"{match['path']}. Move it to a folder that no sandbox shows, and leave it out of "
         "`root` and `readonly`."
         for match in _SUM.finditer(reply)
-        if match["sum"] in known
+        if match["sum"] in known  # another file may have the name and the size
     ]
 
 
@@ -421,6 +422,7 @@ def left_as(shape: str, path: str) -> str:
 
 def leave_changed_as(shape: str, mark: str) -> str:
     """Return the line that leaves each file newer than another in a shape, and names it."""
+    # By the time of change: mtime can be set back.
     files = f"find . \\( -type f -o -type l \\) -cnewer {mark} -not -path './.*' -printf '%P\\0'"
     return (
         f"mapfile -d '' -t changed < <({files}); "

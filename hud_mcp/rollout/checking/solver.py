@@ -69,7 +69,7 @@ class Report(Value):
 
 def read_report(logs: str | None) -> Report | None:
     """Return the report in a record's log; None while the probe has not ended."""
-    for line in reversed((logs or "").splitlines()):
+    for line in reversed((logs or "").splitlines()):  # a resumed probe may have written two
         _, mark, text = line.partition(_MARK)
         if mark:
             try:
@@ -109,21 +109,21 @@ class ProbeSolver:
         error: str | None = None
         try:
             await self._play(play, read_probe(task), task)
-        except (ServerLost, ConnectionLost, AgentStopped):
+        except (ServerLost, ConnectionLost, AgentStopped):  # the runner decides about these
             raise
         except HudMcpError as exc:
             error = str(exc)
         except Exception as exc:  # noqa: BLE001  # an oracle's failure is a finding about its task
             frame = traceback.extract_tb(exc.__traceback__)[-1]
             error = f"{frame.filename}:{frame.lineno}: {type(exc).__name__}: {exc}"
-        agent.note_answered(answered=play.agent.answered)
+        agent.note_answered(answered=play.agent.answered)  # the inner handle alone saw the calls
         report = Report(
             answer=play.answer, refused=play.refused, error=error, left_out=play.left_out,
             seen=tuple(play.seen), findings=tuple(play.findings),
             notes=tuple(play.notes), opened=tuple(play.opened),
         )  # fmt: skip
         text = orjson.dumps(report.model_dump(mode="json", exclude_defaults=True)).decode()
-        for line in play.agent.lines:
+        for line in play.agent.lines:  # the inner handle's, which no record has otherwise
             agent.log(line)
         agent.log(f"{_MARK}{text}")
 
@@ -161,7 +161,8 @@ class ProbeSolver:
     async def _try(self, play: "_Play", probe: Probe) -> None:
         value = probe.answer
         if value is None:
-            value = await self._oracle_answer(probe.task)
+            value = await self._oracle_answer(probe.task)  # known only once it has played
+        # An answer that the prompt tells proves nothing.
         play.left_out = not value or occurs(_value(value), play.agent.prompt)
         reply = await play.agent.ask(RESPONSE, {"answer": "" if play.left_out else value})
         play.agent.note_answered(answered=not reply.is_error)
@@ -220,13 +221,13 @@ class ProbeSolver:
                     f"The call of {name} in the row's validation failed: {reply.text}"
                 )
             agent.note_answered(answered=name == RESPONSE)
-        if not agent.answered:
+        if not agent.answered:  # a grade needs an answer, and such a row may have none
             await agent.respond("")
 
     async def _oracle_answer(self, task_id: str) -> str | None:
         """Return the oracle's answer, whose probe began before this one; None if it gives none."""
         if task_id not in self._answers:
-            with anyio.move_on_after(_ORACLE_S):
+            with anyio.move_on_after(_ORACLE_S):  # it may have been cut off
                 await self._event(task_id).wait()
         return self._answers.get(task_id)
 
@@ -284,6 +285,7 @@ class _Play:
     ) -> Reply:
         del meta  # no model makes a check's calls
         if name == RESPONSE and self._before_answer is not None:
+            # Once: the answer may be repeated.
             command, self._before_answer = self._before_answer, None
             await self._spoil(command)
         reply = await self._inner.ask(name, arguments)
@@ -310,4 +312,5 @@ def _value(text: str) -> str | float:
         found: Any = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
+    # JSON true is no number.
     return found if isinstance(found, int | float) and not isinstance(found, bool) else text

@@ -127,6 +127,7 @@ def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
     found = [Seen(place=f"{place}, its text", kind=shown, text=reply.text[:_TEXT_CHARS])]
     for name in ("structured", "meta"):
         value: Mapping[str, Any] = getattr(reply, name, None) or {}
+        # Anybody may read that.
         kept = {key: each for key, each in value.items() if key != "prompt"}
         found += walk_json(f"{place}, {name}", kept, shown, own=False)
     return found
@@ -181,7 +182,7 @@ def _junk(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: (each.get("enum") or [_JUNK.get(str(each.get("type")), "zzz-nothing")])[0]
         for name, each in properties.items()
-        if name != "session"
+        if name != "session"  # the handle adds the right one
     }
 
 
@@ -217,6 +218,7 @@ async def _manifest(server: RunServer, uri: str) -> list[Seen]:
     manifest, refused = await _read(server, uri)
     if refused is not None:
         return [Seen(place=place, kind="error", text=refused)]
+    # Each is looked at by itself.
     templates: list[dict[str, Any]] = manifest.pop("templates", None) or []
     found = [*walk_json(place, manifest, "schema", own=True)]
     for template in templates:
@@ -257,15 +259,19 @@ async def _live_page(agent: Agent) -> list[Seen]:
                     async with web.stream("GET", address + tail) as answer:
                         async for part in answer.aiter_text():
                             text += part
+                            # A stream of events never ends.
                             if len(text) > _PAGE_CHARS or (tail and "\n\n" in text):
                                 break
             except libraries.httpx.HTTPError as exc:
                 raise ConnectionLost(f"The live page of a session broke: {exc}.") from exc
-            found += [
-                Seen(place=f"the live page{tail}", kind="metadata", text=line)
-                for line in text.splitlines()
-                if tail and line.startswith("data:")
-            ] or [Seen(place=f"the live page{tail}", kind="metadata", text=text[:_TEXT_CHARS])]
+            found += (
+                [
+                    Seen(place=f"the live page{tail}", kind="metadata", text=line)
+                    for line in text.splitlines()
+                    if tail and line.startswith("data:")  # other lines are of the protocol
+                ]
+                or [Seen(place=f"the live page{tail}", kind="metadata", text=text[:_TEXT_CHARS])]
+            )
     return found
 
 
@@ -297,7 +303,7 @@ def walk_json(place: str, value: Any, kind: SeenKind, *, own: bool) -> Iterator[
         for key, each in cast("dict[str, Any]", value).items():
             if key in ("prompt", "observation_text"):
                 continue
-            inner: SeenKind = "default" if key == "default" else kind
+            inner: SeenKind = "default" if key == "default" else kind  # a default may be the answer
             named = f"{place}: {key}" if not isinstance(each, dict | list) else f"{place}.{key}"
             yield from walk_json(named, each, inner, own=own and key not in ("id", "name"))
     elif isinstance(value, list):
@@ -306,5 +312,6 @@ def walk_json(place: str, value: Any, kind: SeenKind, *, own: bool) -> Iterator[
     elif isinstance(value, str) and value:
         yield Seen(place=place, kind=kind, text=value, own=own)
     elif isinstance(value, int | float) and not isinstance(value, bool):
+        # Other numbers of a schema are bounds.
         said = own and place.rpartition(": ")[2].rpartition(".")[2] in _DATA
         yield Seen(place=place, kind=kind, text=orjson.dumps(value).decode(), own=said)

@@ -98,9 +98,10 @@ def judge(
     reasons += [text for each in played for text in each.report.findings]
     missing = [each for each in played if each.is_missing]
     open_points: list[str] = []
-    if missing and not reasons:
+    if missing and not reasons:  # a fault decides already
         open_points.append(f"{len(missing)} of {len(played)} probes have not come to their end.")
     if not any(each.probe.kind == "oracle" for each in played):
+        # Nobody has shown that it can be solved.
         open_points.append(_why_unproven(task, environment))
     verdict: Verdict = "failed" if reasons else "unproven" if open_points else "proven"
     return TaskVerdict(
@@ -172,6 +173,7 @@ class _Played:
     def is_right_value(self) -> bool:
         """Whether a hidden value was graded as right: it is an answer then."""
         probe = self.probe
+        # Other probes are no candidates.
         if probe.kind != "value" or self.report.left_out or not probe.below:
             return False
         return self.reward is not None and self.reward >= probe.below - (1 - PASS_REWARD)
@@ -186,6 +188,7 @@ class _Played:
             return None if self.report.left_out else self._of_reward(record.id)
         receipt = record.receipt
         error = _clip((receipt.error if receipt else None) or "no reason is recorded")
+        # It says nothing of the task.
         if record.outcome is Outcome.LOST and error.startswith(CUT_OFF):
             return None
         if record.outcome is not None and (text := _FAULTS.get(record.outcome)) is not None:
@@ -234,13 +237,14 @@ class _Played:
         expected = self.probe.missed(reward)
         if expected is None:
             return None
+        # An attack may well fail.
         told = self.report.error if self.probe.exactly is not None else None
         failed = f" {_clip(told)}" if told else ""
         return _Fault(self.what, f"Reward {reward:g} for {{}}; {expected}.{failed}", record)
 
     def _of_no_grade(self, record: Trajectory) -> _Fault | None:
         """Return the fault of a probe without a grade that its environment did not cause."""
-        if self.report.refused and self.probe.exactly is None:
+        if self.report.refused and self.probe.exactly is None:  # a refused answer earned nothing
             return None
         why = self.report.error or self.report.refused
         if why is None:
@@ -253,7 +257,7 @@ def _folded(faults: Iterable[_Fault]) -> list[str]:
     """Return a sentence for each fault. Faults with one text are one, with the first record."""
     same: dict[str, list[_Fault]] = {}
     for fault in faults:
-        same.setdefault(fault.text, []).append(fault)
+        same.setdefault(fault.text, []).append(fault)  # many probes fail for one reason
     found: list[str] = []
     for text, each in same.items():
         names = [fault.what for fault in each[:_NAMED]]
@@ -281,6 +285,7 @@ def _differences(played: Sequence[_Played]) -> list[str]:
         if each.record and each.record.outcome is Outcome.GRADED:
             by_name.setdefault(each.probe.name, []).append(each)
     for same in by_name.values():
+        # Sums of floats may differ by their order.
         rewards = sorted({round(each.reward or 0.0, 9) for each in same})
         if len(rewards) > 1:
             shown = " and ".join(f"{reward:g}" for reward in rewards)
@@ -290,7 +295,7 @@ def _differences(played: Sequence[_Played]) -> list[str]:
 
 def _apart(one: str, other: str) -> tuple[str, str]:
     at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
-    start = max(0, at - 20)
+    start = max(0, at - 20)  # some text before shows the place
     return one[start : start + 60], other[start : start + 60]
 
 
@@ -303,13 +308,14 @@ def _leaks(
 ) -> list[Leak]:
     every = list(played)
     looked = [each for each in every if each.probe.kind == "leaks"]
+    # Shared texts come in by the argument.
     seen = [text for each in looked for text in each.report.seen if not text.shared]
     seen += [text for text in shared if text.template in (None, task.template)]
     prompt = next((each.record.prompt or "" for each in looked if each.record), "")
     found = candidates(task, environment)
     full = {each.report.answer for each in every if each.is_right_value}
     found = [c.proven("which is graded as right") if c.text in full else c for c in found]
-    acts = bool(environment.world.actions - {"wait"})
+    acts = bool(environment.world.actions - {"wait"})  # waiting alone changes nothing
     found += [
         Candidate(answer, "oracle", "the oracle's answer", certain=True)
         for each in every

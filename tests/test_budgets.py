@@ -29,11 +29,6 @@ OPTIONS = {"": 150, "serve": 16, "eval": 24}
 LONG_FUNCTIONS = {
     "analysis/statistics.py:job_statistics",
     "cli/proved.py:find_wanted",
-    "graders/bash.py:compute_score",
-    "graders/commands.py:run_on_server",
-    "graders/endpoint.py:ask",
-    "graders/judge.py:compute_score",
-    "loading/sets.py:load_taskset",
     "plugins/operate/upkeep/upkeep.py:prune",
     "plugins/sets/imports.py:row",
     "plugins/sets/webvoyager.py:compute_score",

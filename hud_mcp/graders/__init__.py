@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hud_mcp.base.lazy import lazy_names
+from hud_mcp.base.lazy import declared_names, lazy_names
 
 if TYPE_CHECKING:
     from hud_mcp.graders.answers import MatchResult as MatchResult
@@ -34,33 +34,4 @@ if TYPE_CHECKING:
     from hud_mcp.graders.text import numeric_match as numeric_match
 else:
     __getattr__ = lazy_names(__name__)
-
-__all__ = [
-    "BashGrader",
-    "Before",
-    "EvaluationResult",
-    "Grader",
-    "LLMJudgeGrader",
-    "MatchResult",
-    "SubScore",
-    "combine",
-    "combine_all",
-    "combine_any",
-    "contains",
-    "contains_all",
-    "contains_any",
-    "exact_match",
-    "f1_score",
-    "gaia_match",
-    "grade_checks",
-    "match_all",
-    "match_diff",
-    "match_fuzzy",
-    "match_regex",
-    "match_single",
-    "normalize",
-    "numeric_match",
-    "response_includes",
-    "response_is",
-    "response_match",
-]
+    __all__ = [*declared_names(__file__)]  # noqa: PLE0604  # strings, from the lines above

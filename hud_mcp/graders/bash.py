@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -11,6 +11,7 @@ import anyio
 from hud_mcp.environment.world import current_world
 from hud_mcp.errors import GraderFailed
 from hud_mcp.graders.commands import (
+    Line,
     OpensVerifiers,
     RunsCommands,
     run_in_session,
@@ -73,13 +74,12 @@ class BashGrader(Grader):
 
         Args:
             command: A line for bash.
-            cwd: A folder of the session's sandbox, if the command runs there, else of this machine.
-                By default it is the session's own folder, or the server's.
+            cwd: A folder of the session's sandbox if the command runs there, else of this machine;
+                by default the session's own folder, or the server's.
             timeout_seconds: The command's time limit; `default_timeout` by default. In a session it
                 is at most the sandbox's `command_s`.
             env: More environment variables; their values are not recorded.
-            stdout: The output that it must write, beside exiting with 0. Newlines at the end do not
-                count.
+            stdout: The output that it must write, too. Newlines at the end do not count.
             copy: The agent's outputs, as `ShellWorld.verifier` takes them; all other files are
                 those of the environment's `root`. By default, or with `.`, it is the agent's whole
                 folder.
@@ -88,11 +88,11 @@ class BashGrader(Grader):
                 verifier, if the world has any.
 
         Returns:
-            `info` has `exit_code` (None where it was stopped), `stdout`, `stderr` (a session has
-            both in `stdout`), `timed_out`, and `ran_in`: `verifier`, `session` or `server`; where
-            it was stopped, also `stopped`, and `timeout` where that was for its time. A verifier
-            has `missing` and `left_out` where there are such. `weak` says how an agent can forge
-            the result: always in a session, and for an exit code if the command may run its code.
+            `info` has `exit_code` (None if it was stopped), `stdout`, `stderr` (a session has both
+            in `stdout`), `timed_out`, and `ran_in`: `verifier`, `session` or `server`; after a
+            stop also `stopped`, and `timeout` if that was for its time. A verifier may add
+            `missing` and `left_out`. `weak` says how an agent can forge the result: always in a
+            session, and for an exit code if the command may run its code.
 
         Raises:
             ValueError: There is no command, or no time for it.
@@ -102,35 +102,54 @@ class BashGrader(Grader):
 
         If this call is cancelled, it kills the command and its processes.
         """
-        if not command or "\0" in command:
-            raise ValueError(f"BashGrader needs a command for bash, got {command!r:.80}.")
         timeout_s = cls.default_timeout if timeout_seconds is None else timeout_seconds
-        if not timeout_s > 0:
-            raise ValueError(f"BashGrader needs a timeout_seconds above 0, got {timeout_s!r}.")
-        folder = "" if cwd is None else os.fspath(cwd)
-        world = current_world.get()
-        clean = place == "verifier" or copy is not None or files is not None
-        if place == "session" and clean:
-            raise ValueError("BashGrader takes copy and files for a verifier, not place='session'.")
-        if isinstance(world, OpensVerifiers) and place != "session":
-            named = _named("." if copy is None else copy)
-            whole = any(not name.strip("./") for name in named)
-            opening = world.verifier(files, named, originals=(_TESTS if whole else "*",))
-            async with _turns.setdefault(world, anyio.Lock()), opening as clean:
-                info = await run_in_verifier(clean, command, folder, timeout_s, env)
-        elif clean:
-            raise GraderFailed("BashGrader needs a shell world for a verifier; leave out place.")
-        elif isinstance(world, RunsCommands):
-            async with _turns.setdefault(world, anyio.Lock()):  # a world has one caller at a time
-                info = await run_in_session(world, command, folder, timeout_s, env)
-        else:
-            info = await run_on_server(command, folder, timeout_s, env)
-        right = info["exit_code"] == 0
-        if stdout is None and info["ran_in"] == "verifier" and not runs_no_code(command):
+        info = await _run(_checked(command, timeout_s, cwd, env), copy, files, place)
+        if stdout is None and info["ran_in"] == "verifier" and not runs_no_code(command or ""):
             info["weak"] = _BELIEVED
-        if stdout is not None:
-            right = right and info["stdout"].rstrip("\n") == stdout.rstrip("\n")
-        return SubScore(name=cls.name, value=float(right), info=info)
+        return SubScore(name=cls.name, value=float(_is_right(info, stdout)), info=info)
+
+
+def _checked(
+    command: str | None,
+    timeout_s: float,
+    cwd: str | os.PathLike[str] | None,
+    env: Mapping[str, str] | None,
+) -> Line:
+    if not command or "\0" in command:
+        raise ValueError(f"BashGrader needs a command for bash, got {command!r:.80}.")
+    if not timeout_s > 0:
+        raise ValueError(f"BashGrader needs a timeout_seconds above 0, got {timeout_s!r}.")
+    return Line(command, "" if cwd is None else os.fspath(cwd), timeout_s, env)
+
+
+async def _run(
+    line: Line,
+    copy: str | Iterable[str] | Mapping[str, str] | None,
+    files: str | os.PathLike[str] | None,
+    place: Place | None,
+) -> dict[str, Any]:
+    world = current_world.get()
+    clean = place == "verifier" or copy is not None or files is not None
+    if place == "session" and clean:
+        raise ValueError("BashGrader takes copy and files for a verifier, not place='session'.")
+    if isinstance(world, OpensVerifiers) and place != "session":
+        named = _named("." if copy is None else copy)
+        whole = any(not name.strip("./") for name in named)
+        opening = world.verifier(files, named, originals=(_TESTS if whole else "*",))
+        async with _turns.setdefault(world, anyio.Lock()), opening as clean:
+            return await run_in_verifier(clean, line)
+    if clean:
+        raise GraderFailed("BashGrader needs a shell world for a verifier; leave out place.")
+    if isinstance(world, RunsCommands):
+        async with _turns.setdefault(world, anyio.Lock()):  # a world has one caller at a time
+            return await run_in_session(world, line)
+    return await run_on_server(line)
+
+
+def _is_right(info: Mapping[str, Any], stdout: str | None) -> bool:
+    if stdout is None or info["exit_code"] != 0:
+        return info["exit_code"] == 0
+    return info["stdout"].rstrip("\n") == stdout.rstrip("\n")
 
 
 _turns: "WeakKeyDictionary[object, anyio.Lock]" = WeakKeyDictionary()

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import anyio.to_thread
@@ -125,16 +126,24 @@ _WEAK = (
 )
 
 
-async def run_in_verifier(
-    clean: Clean, command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Line:
+    """A line of bash, its folder or an empty text, its time limit, and its variables."""
+
+    command: str
+    cwd: str
+    timeout_s: float
+    env: Mapping[str, str] | None
+
+
+async def run_in_verifier(clean: Clean, line: Line) -> dict[str, Any]:
     """Run a line of bash in a verifier, where the agent has not been, and return its end."""
     started = anyio.current_time()
-    end = await clean.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
+    end = await clean.run(line.command, cwd=line.cwd, timeout_s=line.timeout_s, env=line.env)
     took_s = anyio.current_time() - started
     beside = {"missing": _some(clean.missing), "left_out": _some(clean.left_out)}
     return {
-        **_ended(end.exit_code, end.stopped, timeout_s, took_s),
+        **_ended(end.exit_code, end.stopped, line.timeout_s, took_s),
         "stdout": _ends_of(end.stdout),
         "stderr": _ends_of(end.stderr),
         "ran_in": "verifier",
@@ -142,9 +151,7 @@ async def run_in_verifier(
     }
 
 
-async def run_in_session(
-    world: RunsCommands, command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
-) -> dict[str, Any]:
+async def run_in_session(world: RunsCommands, line: Line) -> dict[str, Any]:
     """Run a line of bash in the world, and return its end.
 
     Raises:
@@ -153,14 +160,14 @@ async def run_in_session(
     """
     started = anyio.current_time()
     try:
-        end = await world.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
+        end = await world.run(line.command, cwd=line.cwd, timeout_s=line.timeout_s, env=line.env)
     except BrokenByAgent:
         raise
     except ActionFailed as exc:
         raise GraderFailed(f"BashGrader cannot run its command: {exc}") from exc
     took_s = anyio.current_time() - started
     return {
-        **_ended(end.exit_code, end.stopped, timeout_s, took_s),
+        **_ended(end.exit_code, end.stopped, line.timeout_s, took_s),
         "stdout": _ends_of(end.output),
         "stderr": "",
         "ran_in": "session",
@@ -194,24 +201,13 @@ _MOST_BYTES = 64 * 1024 * 1024
 """The most bytes that a command may write in all; with more it is stopped."""
 _END_S = 5.0
 """The most seconds that a killed command may take to be gone."""
-_PASSED_ON = {
-    "HOME",
-    "LANG",
-    "LANGUAGE",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-}
+_PASSED_ON = frozenset(
+    {"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+)
 """The variables of the server that a command outside of a sandbox gets, beside each `LC_…`."""
 
 
-async def run_on_server(
-    command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
-) -> dict[str, Any]:
+async def run_on_server(line: Line) -> dict[str, Any]:
     """Run a line of bash beside the server, end all that it has started, and return its end.
 
     Raises:
@@ -219,24 +215,17 @@ async def run_on_server(
 
     If this call is cancelled, it kills the command and its processes.
     """
-    bash = shutil.which(
-        "bash", path=f"/bin{os.pathsep}/usr/bin{os.pathsep}{os.environ.get('PATH', '')}"
-    )
-    if os.name != "posix" or bash is None:
+    bash = _find_bash()
+    if line.cwd and not await anyio.Path(line.cwd).is_dir():
         raise GraderFailed(
-            "BashGrader finds no bash on this machine. Install it, or use a shell world."
+            f"BashGrader cannot run its command: {line.cwd!r} is not a folder here. Name one."
         )
-    if cwd and not await anyio.Path(cwd).is_dir():
-        raise GraderFailed(
-            f"BashGrader cannot run its command: {cwd!r} is not a folder here. Name one."
-        )
-    running = _Running(bash, command, cwd or None, env)
+    running = _Running(bash, line)
     try:
-        with anyio.move_on_after(timeout_s) as bound:
+        with anyio.move_on_after(line.timeout_s) as bound:
             await running.wait()
-        stopped = (
-            f"it took longer than {timeout_s:g} s" if bound.cancelled_caught else running.stopped
-        )
+        late = f"it took longer than {line.timeout_s:g} s"
+        stopped = late if bound.cancelled_caught else running.stopped
     finally:
         running.kill()
         with anyio.move_on_after(_END_S, shield=True):
@@ -250,8 +239,18 @@ async def run_on_server(
         "timed_out": bound.cancelled_caught,
         "ran_in": "server",
         **({"stopped": stopped} if stopped is not None else {}),
-        **({"timeout": timeout_s} if bound.cancelled_caught else {}),
+        **({"timeout": line.timeout_s} if bound.cancelled_caught else {}),
     }
+
+
+def _find_bash() -> str:
+    places = f"/bin{os.pathsep}/usr/bin{os.pathsep}{os.environ.get('PATH', '')}"
+    bash = shutil.which("bash", path=places)
+    if os.name != "posix" or bash is None:
+        raise GraderFailed(
+            "BashGrader finds no bash on this machine. Install it, or use a shell world."
+        )
+    return bash
 
 
 class _Running:
@@ -261,20 +260,18 @@ class _Running:
         GraderFailed: The command could not be started.
     """
 
-    def __init__(
-        self, bash: str, command: str, cwd: str | None, env: Mapping[str, str] | None
-    ) -> None:
+    def __init__(self, bash: str, line: Line) -> None:
         self.stopped: str | None = None
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         try:
             self._process = subprocess.Popen(  # noqa: S603  # the author's own command
-                reaped([bash, "--noprofile", "--norc", "-c", command]),
+                reaped([bash, "--noprofile", "--norc", "-c", line.command]),
                 stdin=subprocess.DEVNULL,
                 stdout=out_write,
                 stderr=err_write,
-                cwd=cwd,
-                env={**_environment(), **(env or {})},
+                cwd=line.cwd or None,
+                env={**_environment(), **(line.env or {})},
                 start_new_session=True,
             )
         except OSError as exc:

@@ -151,8 +151,9 @@ class Endpoint:
                 asked_s = self._asked_to_wait(headers, deadline)
                 continue
             if status != _OK:
-                said = self._said(status, data)
-                raise GraderFailed(f"The judge at {self.shown_url} refused: {said}")
+                raise GraderFailed(
+                    f"The judge at {self.shown_url} refused: {self._said(status, data)}"
+                )
             _dialects[known] = tuple(without)
             return _reply_of(self.speaks, data)
         raise GraderFailed(

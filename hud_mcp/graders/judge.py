@@ -248,46 +248,60 @@ class LLMJudgeGrader(Grader):
 
         Raises:
             ValueError: There are no criteria, or one is invalid.
-            GraderFailed: The judge is unreachable, or its reply is unreadable. There is no score
-                then.
+            GraderFailed: The judge is unreachable, or its reply is unreadable: there is no score.
 
         If this call is cancelled, so are its requests.
         """
         read = _read_criteria(criteria)
         endpoint = find_endpoint(model, base_url=base_url, speaks=speaks, api_key_env=api_key_env)
-        folder = cache_dir or os.environ.get("HUD_MCP_JUDGE_CACHE") or None
-        kept = VerdictCache(Path(folder) if folder is not None else None) if cache else None
-        deadline = anyio.current_time() + timeout_seconds
-        verdicts: list[Verdict] = []
-        with anyio.CancelScope(deadline=deadline) as bound:
+        questions = [_question(each, str(answer), str(question)) for each in read]
+        kept = VerdictCache(_cache_folder(cache_dir)) if cache else None
+        verdicts = await cls._verdicts(questions, endpoint, kept, timeout_seconds)
+        return _rubric(cls.name, endpoint, read, verdicts)
+
+    @classmethod
+    async def _verdicts(
+        cls,
+        questions: Sequence[Question],
+        endpoint: Endpoint,
+        kept: VerdictCache | None,
+        timeout_s: float,
+    ) -> list[Verdict]:
+        deadline = anyio.current_time() + timeout_s
+        with anyio.CancelScope(deadline=deadline):
             async with open_client() as client:
                 asking = _Asking(client, endpoint, kept, deadline, cls.limiter, cls.backoff_s)
-                questions = [_question(each, str(answer), str(question)) for each in read]
-                verdicts = await gather([asking.verdict(each) for each in questions])
-        if bound.cancelled_caught:
-            raise GraderFailed(
-                f"The judge at {endpoint.shown_url} took longer than {timeout_seconds:g} s. Raise "
-                "timeout_seconds, or use fewer criteria."
-            )
-        parts = [
-            SubScore(
-                name=each.requirement,
-                value=float(verdict.met),
-                weight=each.weight,
-                info={"reason": verdict.reason, **({"cached": True} if verdict.cached else {})},
-            )
-            for each, verdict in zip(read, verdicts, strict=True)
-        ]
-        return SubScore(
-            name=cls.name,
-            value=_rubric_value(parts),
-            children=tuple(named_apart(parts)),
-            info={
-                "model": endpoint.model,
-                "endpoint": endpoint.shown_url,
-                "children_private": True,
-            },
+                return await gather([asking.verdict(each) for each in questions])
+        raise GraderFailed(
+            f"The judge at {endpoint.shown_url} took longer than {timeout_s:g} s. Raise "
+            "timeout_seconds, or use fewer criteria."
         )
+
+
+def _cache_folder(given: str | os.PathLike[str] | None) -> Path | None:
+    folder = given or os.environ.get("HUD_MCP_JUDGE_CACHE")
+    return Path(folder) if folder else None
+
+
+def _rubric(
+    name: str, endpoint: Endpoint, criteria: Sequence[Criterion], verdicts: Sequence[Verdict]
+) -> SubScore:
+    parts = [
+        SubScore(
+            name=each.requirement,
+            value=float(verdict.met),
+            weight=each.weight,
+            info={"reason": verdict.reason, **({"cached": True} if verdict.cached else {})},
+        )
+        for each, verdict in zip(criteria, verdicts, strict=True)
+    ]
+    shown = {"model": endpoint.model, "endpoint": endpoint.shown_url}
+    return SubScore(
+        name=name,
+        value=_rubric_value(parts),
+        children=tuple(named_apart(parts)),
+        info={**shown, "children_private": True},
+    )
 
 
 @dataclass(frozen=True)

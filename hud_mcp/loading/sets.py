@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -198,28 +199,23 @@ async def load_taskset(
 
     If this call is cancelled, the next call continues from the files fetched so far.
     """
-    text = str(name)
     choice = Choice(hosts=dict(hosts or {}), gym=gym, seed=seed, size=size)
-
-    def work() -> Taskset:
-        if text.startswith(("http://", "https://")):
-            file: Path = service("fetched file")(text, refresh=refresh, report=report)
-            return Taskset.from_file(file)
-        if _is_public(text):
-            return _imported(text, choice, refresh=refresh, report=report)
-        return find_sets([text]).read().tasks
-
-    path = Path(text)
-    if path.suffix == ".py" or (path / "env.py").is_file():
-        found = Taskset.from_file(find_taskset(text))  # an author's file runs where its caller runs
-    else:
-        found = await anyio.to_thread.run_sync(work)
+    load = partial(_load, str(name), choice, refresh=refresh, report=report)
+    path = Path(name)
+    # An author's Python file runs where its caller runs.
+    is_program = path.suffix == ".py" or (path / "env.py").is_file()
+    found = load() if is_program else await anyio.to_thread.run_sync(load)
     return found if split is None else found.split(split)
 
 
-def _is_public(name: str) -> bool:
+def _load(name: str, choice: Choice, *, refresh: bool, report: Report | None) -> Taskset:
+    if name.startswith(("http://", "https://")):
+        file: Path = service("fetched file")(name, refresh=refresh, report=report)
+        return Taskset.from_file(file)
     is_near = Path(name).exists() or any(Path(f"{name}{end}").is_file() for end in _ENDINGS)
-    return not is_near and find_set(name) is not None
+    if not is_near and find_set(name) is not None:
+        return _imported(name, choice, refresh=refresh, report=report)
+    return find_sets([name]).read().tasks
 
 
 def _imported(name: str, choice: Choice, *, refresh: bool, report: Report | None) -> Taskset:

@@ -18,17 +18,7 @@ from hud_mcp.record.model_turn import MODEL, ModelTurn
 from hud_mcp.values.action import Action
 from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 
-__all__ = [
-    "Agent",
-    "BoundReached",
-    "JobHalted",
-    "MachineFailed",
-    "OperatorFailed",
-    "Reply",
-    "ToolCaller",
-    "View",
-    "turns_meta",
-]
+__all__ = ["Agent"]
 
 
 class BoundReached(HudMcpError):
@@ -109,20 +99,6 @@ class Reply:
     def error_kind(self) -> str | None:
         """The name of the error that the server raised; None if it names none."""
         return self.meta.get("hud-mcp/error")
-
-
-class View(Protocol):
-    """The text and the picture that a step showed."""
-
-    @property
-    def text(self) -> str:
-        """The observation in words."""
-        ...
-
-    @property
-    def image(self) -> bytes | None:
-        """The picture, encoded, or None."""
-        ...
 
 
 class ToolCaller(Protocol):
@@ -215,7 +191,7 @@ class Agent:
         """Add a line to the task's record; no agent reads it."""
         self.lines.append(line)
 
-    async def step(self, *actions: Action | Mapping[str, Any]) -> View:
+    async def step(self, *actions: Action | Mapping[str, Any]) -> Reply:
         """Perform actions in order, and return the observation; without actions, only look.
 
         Raises:
@@ -269,22 +245,22 @@ class Agent:
         self.answered = True
         return reply.text
 
-    async def click(self, selector: str | None = None, **target: Any) -> View:
+    async def click(self, selector: str | None = None, **target: Any) -> Reply:
         """Click a selector, or `ref=`, or `x=` and `y=`."""
         return await self.step({"type": "click", "selector": selector, **target})
 
     async def type(
         self, text: str, selector: str | None = None, *, enter: bool = False, **target: Any
-    ) -> View:
+    ) -> Reply:
         """Type into a selector or `ref=`, or where the focus is; `enter` presses Enter after."""
         action = {"type": "type", "text": text, "enter_after": enter, "selector": selector}
         return await self.step({**action, **target})
 
-    async def press(self, *keys: str) -> View:
+    async def press(self, *keys: str) -> Reply:
         """Press a key, or several at once."""
         return await self.step({"type": "press", "keys": list(keys)})
 
-    async def custom(self, action: str, **args: Any) -> View:
+    async def custom(self, action: str, **args: Any) -> Reply:
         """Perform one of the world's own actions, such as `goto` or `select_option`."""
         return await self.step({"type": "custom", "action": action, "args": args})
 

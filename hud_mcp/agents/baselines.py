@@ -1,16 +1,16 @@
-"""The oracle and the nop: the template's own solution, and an empty answer."""
+"""Agents to compare others with: a template's own solution, an empty answer, and chance."""
 
 import inspect
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import cache
 from random import Random
 from typing import Any, cast
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.kind import AgentKind, AgentOptions, Workplace
+from hud_mcp.agents.kind import AgentKind
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import ActionFailed, InvalidTask
@@ -70,19 +70,8 @@ class NopAgent:
         await agent.respond("")
 
 
-@asynccontextmanager
-async def _open_oracle(_options: AgentOptions, place: Workplace) -> AsyncGenerator[OracleAgent]:
-    yield OracleAgent(place.environments())
-
-
-@asynccontextmanager
-async def _open_nop(_options: AgentOptions, _place: Workplace) -> AsyncGenerator[NopAgent]:
-    yield NopAgent()
-
-
-ORACLE = AgentKind(_open_oracle)
-NOP = AgentKind(_open_nop)
-
+ORACLE = AgentKind(lambda _options, place: nullcontext(OracleAgent(place.environments())))
+NOP = AgentKind(lambda _options, _place: nullcontext(NopAgent()))
 
 WORDS = ("red", "lamp", "seven", "north", "paper", "yes", "no", "first", "42", "3.5")
 """The words that a drawn text consists of."""
@@ -202,7 +191,6 @@ _KINDS: dict[str, Callable[[Schema, Random, Schema, int], Any]] = {
     "object": _object,
 }
 
-
 Choice = Callable[[Random, str], dict[str, Any]]
 """Draws an action as JSON, from the last text of the world."""
 
@@ -310,9 +298,7 @@ class RandomAgent:
     name = "random"
     is_remote = False
 
-    def __init__(
-        self, environments: Iterable[Environment], *, max_steps: int | None = None
-    ) -> None:
+    def __init__(self, environments: Iterable[Environment], *, max_steps: int | None) -> None:
         self._environments = {e.name: e for e in environments}
         self._max_steps = max_steps
 
@@ -354,9 +340,8 @@ def _answer(environment: Environment | None, task: Task, prompt: str, random: Ra
     return random.choice([*re.findall(r"\w+", prompt)[:200], *WORDS])
 
 
-@asynccontextmanager
-async def _open(_options: AgentOptions, place: Workplace) -> AsyncGenerator[RandomAgent]:
-    yield RandomAgent(place.environments(), max_steps=place.max_steps)
-
-
-RANDOM = AgentKind(_open)
+RANDOM = AgentKind(
+    lambda _options, place: nullcontext(
+        RandomAgent(place.environments(), max_steps=place.max_steps)
+    )
+)

@@ -1,4 +1,4 @@
-"""Any command as an agent: its environment says how to reach its task."""
+"""Programs as agents: any command, and those that are agents already."""
 
 import os
 import re
@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import anyio.to_thread
 import orjson
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.kind import AgentKind, AgentOptions, Workplace
+from hud_mcp.agents.kind import AgentKind
 from hud_mcp.base.child import child_environment, ended_in_order
 from hud_mcp.base.reaper import reaped
 from hud_mcp.environment.task import Task
@@ -370,9 +370,10 @@ def _write(folder: Path, files: Mapping[str, object]) -> None:
             file.write(orjson.dumps(content))
 
 
-@asynccontextmanager
-async def _open(options: AgentOptions, place: Workplace) -> AsyncGenerator[ProgramAgent]:
-    yield ProgramAgent(options.name, url=place.url, token=place.token)
-
-
-PROGRAM = AgentKind(_open, check=lambda options: check_program(options.name), is_remote=True)
+PROGRAM = AgentKind(
+    lambda options, place: nullcontext(
+        ProgramAgent(options.name, url=place.url, token=place.token)
+    ),
+    check=lambda options: check_program(options.name),
+    is_remote=True,
+)

@@ -63,28 +63,21 @@ class AgentOptions(Value):
     name: str = Field(description="With its scheme: `anthropic:claude-…`.")
 
 
-async def _no_tools(session: str) -> "Sequence[Tool]":
-    del session
-    return ()
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Workplace:
     """The surroundings of an agent in a job.
 
-    Loaded `environments` are those that this process can load.
-
-    `url` and `token` are for agents that call the server by themselves. `note` shows a line to
-    people.
+    `environments` loads those that this process can load. `url` and `token` are for agents that
+    call the server by themselves. `note` shows a line to people.
     """
 
-    environments: Callable[[], Sequence[Environment]] = tuple
-    max_steps: int | None = None
-    url: str = ""
-    token: str = field(default="", repr=False)
-    list_tools: ListTools = _no_tools
-    spent_usd: float = 0.0
-    note: Callable[[str], None] = lambda _text: None
+    environments: Callable[[], Sequence[Environment]]
+    max_steps: int | None
+    url: str
+    token: str = field(repr=False)
+    list_tools: ListTools
+    spent_usd: float
+    note: Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -20,28 +20,10 @@ from pydantic import AfterValidator, Field
 from hud_mcp.environment.function import Function
 from hud_mcp.errors import GraderFailed
 from hud_mcp.graders.reading import one_line, trimmed, visible
-from hud_mcp.graders.text import Compat, numeric_match, occurrence
+from hud_mcp.graders.text import Compat, occurrence
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "MATCH_ALL",
-    "MATCH_REGEX",
-    "MATCH_SINGLE",
-    "MatchResult",
-    "Text",
-    "gaia_final_answer",
-    "gaia_match",
-    "match_all",
-    "match_diff",
-    "match_fuzzy",
-    "match_regex",
-    "match_single",
-    "numeric_match",
-    "response_includes",
-    "response_is",
-    "response_match",
-]
-
+__all__ = ["gaia_match"]
 
 Text = str | int | float
 """A text, or a number that is compared as it is written."""

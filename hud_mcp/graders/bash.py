@@ -23,7 +23,6 @@ from hud_mcp.values.grade import SubScore
 
 __all__ = ["BashGrader", "Place", "runs_no_code"]
 
-
 Place = Literal["verifier", "session"]
 """The place in which a session's command runs."""
 _BELIEVED = (

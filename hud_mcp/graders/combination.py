@@ -25,7 +25,6 @@ __all__ = [
     "named_apart",
 ]
 
-
 _CLOSE = 0.01
 """The largest difference of weights and sums from their rule without a warning to the author."""
 

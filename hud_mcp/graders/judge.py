@@ -33,7 +33,6 @@ from hud_mcp.values.grade import SubScore
 
 __all__ = ["Criterion", "LLMJudgeGrader", "Verdict", "VerdictCache", "read_verdict"]
 
-
 _MOST_OBJECTS = 200
 _MOST_CHARS = 100_000
 _MOST_KEPT = 4_096

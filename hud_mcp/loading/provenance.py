@@ -12,14 +12,11 @@ from hud_mcp.values.action import Value
 MOST_UNUSED = 100
 """The most names in a record of unused contexts or left-out rows; the others are counted."""
 
-
 UNUSED = "unused_contexts"
 """The key of a job's metadata for the contexts that no row got."""
 
-
 NOT_RUNNABLE = "not_runnable"
 """The key of a row's metadata for the reason why the row does not run here."""
-
 
 LEFT_OUT = "left_out"
 """The key of a job's metadata for the rows outside its plan, with the reasons."""
@@ -63,19 +60,16 @@ def base_task(task: Task) -> str:
 
 def split_of(task: Task) -> str | None:
     """Return the part of an experiment that a row belongs to; None if its metadata has none."""
-    found = task.metadata.get("split")
-    return found if isinstance(found, str) and found else None
-
-
-def difficulty_of(task: Task) -> str | None:
-    """Return the difficulty in a row's metadata; None if it has none."""
-    found = task.metadata.get("difficulty")
-    return found if isinstance(found, str) and found else None
+    return _text(task, "split")
 
 
 def why_not_runnable(task: Task) -> str | None:
     """Return the reason in a row's metadata why it does not run here; None for any other row."""
-    found = task.metadata.get(NOT_RUNNABLE)
+    return _text(task, NOT_RUNNABLE)
+
+
+def _text(task: Task, key: str) -> str | None:
+    found = task.metadata.get(key)
     return found if isinstance(found, str) and found else None
 
 
@@ -121,8 +115,7 @@ def recorded_sets(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 def context_name(task: Task) -> str | None:
     """Return the name of a row's context; None if its metadata has none."""
-    found = task.metadata.get("context")
-    return found if isinstance(found, str) and found else None
+    return _text(task, "context")
 
 
 def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:

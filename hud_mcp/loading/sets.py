@@ -20,23 +20,7 @@ from hud_mcp.loading.source import shipped_folder
 from hud_mcp.registry import names_of, service
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "ALL",
-    "NOTES",
-    "FoundSets",
-    "ListedSet",
-    "NamedSets",
-    "SetNotes",
-    "find_sets",
-    "find_taskset",
-    "is_all",
-    "list_sets",
-    "load_taskset",
-    "read_notes",
-    "ready_sets",
-    "shipped_sets",
-]
-
+__all__ = ["load_taskset"]
 
 NOTES = "tasksets.toml"
 

@@ -36,27 +36,15 @@ from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean, nam
 from hud_mcp.registry import find, table
 
 __all__ = [
-    "LISTING",
     "Scheme",
     "Source",
-    "Stamps",
     "declared_tasks",
-    "default_sources",
-    "forgotten",
-    "inputs_of",
-    "is_also_a_set",
     "lasting_source",
     "load_environments",
     "narrow_sources",
     "opened",
-    "python_files",
     "scheme_of",
-    "shipped_environments",
-    "shipped_folder",
-    "shipped_name",
-    "stamps_of",
 ]
-
 
 LISTING = "`hud-mcp tasks` lists the sets of tasks with their environments."
 """The command that lists all shipped environments, for errors."""

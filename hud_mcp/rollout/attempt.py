@@ -91,7 +91,7 @@ class Attempt:
         started = await self._start()
         if started.is_error:
             # A store that cannot be written would refuse every other start, too.
-            if started.meta.get("hud-mcp/error") == StoreFailed.__name__:
+            if started.error_kind == StoreFailed.__name__:
                 self._signs.halt(started.text)
             return await self._result(started.text)
         agent = Agent(
@@ -255,7 +255,7 @@ class Attempt:
         while not self.conversation.is_over:
             reply = await self.conversation.status()
             status = reply.structured
-            elsewhere = reply.meta.get("hud-mcp/error") == SessionBusy.__name__
+            elsewhere = reply.error_kind == SessionBusy.__name__
             state = "grading" if elsewhere and time.monotonic() < until_s else status.get("state")
             if state == "grading":
                 await anyio.sleep(pause_s)

@@ -31,26 +31,18 @@ ROWS = "tasks.jsonl"
 """The file of a job's tasks, in the folder that its servers read."""
 
 
-async def place_workers(given: int | None, cluster: str | None) -> int | None:
-    """Return the number of a job's workers: as read, or one for each node of its cluster.
-
-    Raises:
-        NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
-    """
-    if given is not None or cluster is None:
-        return given
-    return await service("count nodes")(cluster)
-
-
 async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
     """Return the options with the number of workers, and as many runs at once as those take.
 
-    A resumed job keeps its recorded number of runs at once.
+    Without a number, each node of a cluster has one. A resumed job keeps its recorded number of
+    runs at once.
 
     Raises:
         NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
     """
-    count = await place_workers(options.workers, options.ray)
+    count = options.workers
+    if count is None and options.ray is not None:
+        count = await service("count nodes")(options.ray)
     if count is None:
         return options
     more = {"workers": count}
@@ -273,7 +265,9 @@ class Evaluation:
     ) -> Solver:
         how = self.prepared.how
         place = Workplace(
-            environments=lambda: load_environments(_loadable(how)),
+            environments=lambda: load_environments(
+                each for each in how.sources if not Source(each).is_remote
+            ),
             max_steps=how.max_steps,
             url="" if address is None else address.url,
             token="" if address is None else address.token,
@@ -290,7 +284,3 @@ class Evaluation:
             return
         self.lost = runs.lost
         self.cut_off = await runs.record_lost(runs.lost or "The evaluation was interrupted.")
-
-
-def _loadable(how: RunOptions) -> list[str]:
-    return [each for each in how.sources if not Source(each).is_remote]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 SUSPECT = 2
 """After so many losses in a row, a call is made while no other such call is."""
 _LOSSES = 3

@@ -21,7 +21,6 @@ from hud_mcp.values.option import Declared, Option, declared, input_reader, read
 _OPTIONS = "options"
 """The key of the options in a job's metadata."""
 
-
 EACH = 4
 """Runs at once for each worker, if nobody says another number."""
 

@@ -140,7 +140,7 @@ class Anywhere:
 
 
 def _is_taken(reply: Reply) -> bool:
-    return reply.is_error and reply.meta.get("hud-mcp/error") == SessionBusy.__name__
+    return reply.is_error and reply.error_kind == SessionBusy.__name__
 
 
 class BeginOn(Protocol):

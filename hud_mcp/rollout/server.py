@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 _GIVE_UP_S = 1.0
 """The time to tell a server that nobody waits for a reply any more."""
 

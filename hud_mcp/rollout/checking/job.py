@@ -60,12 +60,10 @@ class Wanted:
             hud_calls(bound)
         except HudMcpError as exc:
             at = f"{place}: " if place else ""
-            self.judged.append(_failed(task.id, task.env, f"{at}It does not fit. {exc}"))
+            self.judged.append(_judged(task.id, task.env, f"{at}It does not fit. {exc}", "failed"))
             return
         if (why := why_not_runnable(bound)) is not None:
-            self.judged.append(
-                _judged(bound.id, bound.env, "unproven", f"It does not run here: {why}.")
-            )
+            self.judged.append(_judged(bound.id, bound.env, f"It does not run here: {why}."))
             return
         if (other := self._by_id.get(bound.id)) is not None:
             if bound == other:
@@ -99,18 +97,18 @@ def templates_wanted(wanted: Wanted, environments: Sequence[Environment]) -> Non
     for environment in environments:
         if not environment.templates:
             text = "It declares no template; give a taskset whose rows are worked on in it."
-            wanted.judged.append(_judged(environment.name, environment.name, "unproven", text))
+            wanted.judged.append(_judged(environment.name, environment.name, text))
         for template in environment.templates.values():
             try:
                 wanted.add(template(**_examples(template)), catalogue)
             except InvalidTask as exc:
                 name = f"{environment.name}:{template.id}"
-                wanted.judged.append(_judged(name, environment.name, "unproven", str(exc)))
+                wanted.judged.append(_judged(name, environment.name, str(exc)))
 
 
 def unloaded(source: str, error: HudMcpError) -> TaskVerdict:
     """Return the verdict on a source that does not load."""
-    return _failed(source, "", f"It does not load. {error}")
+    return _judged(source, "", f"It does not load. {error}", "failed")
 
 
 def _examples(template: Template) -> dict[str, Any]:
@@ -134,11 +132,7 @@ def _examples(template: Template) -> dict[str, Any]:
     return found
 
 
-def _failed(name: str, environment: str, reason: str) -> TaskVerdict:
-    return _judged(name, environment, "failed", reason)
-
-
-def _judged(name: str, environment: str, verdict: Any, reason: str) -> TaskVerdict:
+def _judged(name: str, environment: str, reason: str, verdict: Any = "unproven") -> TaskVerdict:
     return TaskVerdict(task=name, environment=environment, verdict=verdict, reasons=(reason,))
 
 

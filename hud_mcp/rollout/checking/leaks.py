@@ -118,7 +118,7 @@ def occurs(value: str | float, text: str) -> bool:
     plain = _plain(text)
     # As scripts and replies may have it.
     escaped = (json.dumps(value, ensure_ascii=only)[1:-1] for only in (True, False))
-    forms = {wanted, _plain(_html(value)), *map(_plain, escaped)}
+    forms = {wanted, _plain(html.escape(value)), *map(_plain, escaped)}
     return any(
         # The plain test is quick, and rules out most texts.
         form in plain and re.search(_edge(form[0], before=True) + re.escape(form)
@@ -193,10 +193,6 @@ def _leaves(value: Any) -> Iterator[str | int | float]:
 
 def _plain(text: str) -> str:
     return one_line(text, ignore_case=True)
-
-
-def _html(text: str) -> str:
-    return html.escape(text)
 
 
 def _edge(sign: str, *, before: bool) -> str:
@@ -297,8 +293,8 @@ def find_leaks(
     found: Sequence[Candidate],
     seen: Iterable[Seen],
     prompt: str,
-    listed: Sequence[frozenset[str | int | float]] = (),
-    trail: Trail | None = None,
+    listed: Sequence[frozenset[str | int | float]],
+    trail: Trail,
 ) -> list[Leak]:
     """Search all texts that an agent saw for values that it must not find.
 
@@ -309,7 +305,7 @@ def find_leaks(
     shown = [prompt, *(each.text for each in texts if each.kind == "observation")]
     told = {line.strip() for text in shown for line in text.splitlines() if line.strip()}
     rest = [_without(each, told, prompt) for each in texts]
-    exposure = Exposure(prompt, shown, trail or Trail())
+    exposure = Exposure(prompt, shown, trail)
     leaks: list[Leak] = []
     for candidate in _each_once(found):
         in_prompt = occurs(candidate.value, prompt)

@@ -79,7 +79,6 @@ os._exit(0)
 
 _KILL = "import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\nos._exit(0)\n"
 
-
 _EACH, _WANTED = "@each@", "@wanted@"
 """The places of the outputs in a command: a loop over them, and their names."""
 
@@ -396,7 +395,6 @@ SHAPES: dict[str, str] = {
 
 JSON_SHAPES = {f"JSON: {text}": f"echo '{text}' > \"$f\"" for text in ("{}", "null", "[1]", '"a"')}
 """Valid JSON of a shape that no grader expects."""
-
 
 PLAYED = (
     "a folder",

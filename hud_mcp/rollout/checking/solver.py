@@ -43,10 +43,8 @@ from hud_mcp.values.call import ACT, RESPONSE, STEP, TASK_STATUS
 _MARK = "hud-mcp check: "
 """The beginning of the line with the report in a probe's log."""
 
-
 _COMMAND_S = 30
 """The bound of one command of an attack."""
-
 
 _ORACLE_S = 60.0
 """The time to wait for the answer of an oracle that plays at the same time."""

@@ -139,18 +139,6 @@ def _integer(schema: Schema, draw: Random, _root: Schema, _depth: int) -> int:
     return step * draw.randint(first, max(first, int(high) // step))
 
 
-def _number(schema: Schema, draw: Random, _root: Schema, _depth: int) -> float:
-    return draw.uniform(*_bounds(schema, 1e-6))
-
-
-def _boolean(_schema: Schema, draw: Random, _root: Schema, _depth: int) -> bool:
-    return draw.random() < 1 / 2
-
-
-def _null(_schema: Schema, _draw: Random, _root: Schema, _depth: int) -> None:
-    return None
-
-
 def _text(schema: Schema, draw: Random, _root: Schema, _depth: int) -> str:
     least = int(schema.get("minLength", 0))
     most = int(schema.get("maxLength", max(_CHARS, least)))
@@ -183,9 +171,9 @@ def _object(schema: Schema, draw: Random, root: Schema, depth: int) -> dict[str,
 
 _KINDS: dict[str, Callable[[Schema, Random, Schema, int], Any]] = {
     "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "null": _null,
+    "number": lambda schema, draw, _root, _depth: draw.uniform(*_bounds(schema, 1e-6)),
+    "boolean": lambda _schema, draw, _root, _depth: draw.random() < 1 / 2,
+    "null": lambda _schema, _draw, _root, _depth: None,
     "string": _text,
     "array": _array,
     "object": _object,

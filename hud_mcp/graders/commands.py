@@ -14,18 +14,16 @@ from hud_mcp.base.reaper import reaped
 from hud_mcp.errors import ActionFailed, BrokenByAgent, GraderFailed
 from hud_mcp.sandbox.process import Excerpt, Output, readable, shell_status
 
+Variables = Mapping[str, str] | None
+"""More environment variables of a command, or None."""
+
 
 class CommandEnd(Protocol):
-    """The end of a command in a world."""
+    """The end of a command."""
 
     @property
     def exit_code(self) -> int:
         """The exit code: 128 plus the number of a signal that ended it."""
-        ...
-
-    @property
-    def output(self) -> str:
-        """The command's output on both streams."""
         ...
 
     @property
@@ -34,18 +32,22 @@ class CommandEnd(Protocol):
         ...
 
 
+class WorldEnd(CommandEnd, Protocol):
+    """The end of a command in a world."""
+
+    @property
+    def output(self) -> str:
+        """The command's output on both streams."""
+        ...
+
+
 @runtime_checkable
 class RunsCommands(Protocol):
     """A world with a shell, with the methods that this grader needs."""
 
     async def run(
-        self,
-        command: str,
-        *,
-        cwd: str = "",
-        timeout_s: float | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> CommandEnd:
+        self, command: str, *, cwd: str = "", timeout_s: float | None = None, env: Variables = None
+    ) -> WorldEnd:
         """Run a line of bash to its end.
 
         Raises:
@@ -54,13 +56,8 @@ class RunsCommands(Protocol):
         ...
 
 
-class CleanEnd(Protocol):
+class CleanEnd(CommandEnd, Protocol):
     """The end of a command in a verifier."""
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code: 128 plus the number of a signal that ended it."""
-        ...
 
     @property
     def stdout(self) -> str:
@@ -70,11 +67,6 @@ class CleanEnd(Protocol):
     @property
     def stderr(self) -> str:
         """The command's standard error."""
-        ...
-
-    @property
-    def stopped(self) -> str | None:
-        """The reason for a stop from outside, or None."""
         ...
 
 
@@ -92,12 +84,7 @@ class Clean(Protocol):
         ...
 
     async def run(
-        self,
-        command: str,
-        *,
-        timeout_s: float | None = None,
-        cwd: str = "",
-        env: Mapping[str, str] | None = None,
+        self, command: str, *, timeout_s: float | None = None, cwd: str = "", env: Variables = None
     ) -> CleanEnd:
         """Run a line of bash to its end."""
         ...
@@ -133,7 +120,7 @@ class Line:
     command: str
     cwd: str
     timeout_s: float
-    env: Mapping[str, str] | None
+    env: Variables
 
 
 async def run_in_verifier(clean: Clean, line: Line) -> dict[str, Any]:
@@ -143,7 +130,7 @@ async def run_in_verifier(clean: Clean, line: Line) -> dict[str, Any]:
     took_s = anyio.current_time() - started
     beside = {"missing": _some(clean.missing), "left_out": _some(clean.left_out)}
     return {
-        **_ended(end.exit_code, end.stopped, line.timeout_s, took_s),
+        **_ended(end, line.timeout_s, took_s),
         "stdout": _ends_of(end.stdout),
         "stderr": _ends_of(end.stderr),
         "ran_in": "verifier",
@@ -167,7 +154,7 @@ async def run_in_session(world: RunsCommands, line: Line) -> dict[str, Any]:
         raise GraderFailed(f"BashGrader cannot run its command: {exc}") from exc
     took_s = anyio.current_time() - started
     return {
-        **_ended(end.exit_code, end.stopped, line.timeout_s, took_s),
+        **_ended(end, line.timeout_s, took_s),
         "stdout": _ends_of(end.output),
         "stderr": "",
         "ran_in": "session",
@@ -175,10 +162,11 @@ async def run_in_session(world: RunsCommands, line: Line) -> dict[str, Any]:
     }
 
 
-def _ended(exit_code: int, stopped: str | None, timeout_s: float, took_s: float) -> dict[str, Any]:
+def _ended(end: CommandEnd, timeout_s: float, took_s: float) -> dict[str, Any]:
+    stopped = end.stopped
     timed_out = stopped is not None and (took_s >= timeout_s or "took longer" in stopped)
     return {
-        "exit_code": None if stopped is not None else exit_code,
+        "exit_code": None if stopped is not None else end.exit_code,
         "timed_out": timed_out,
         **({"stopped": stopped} if stopped is not None else {}),
         **({"timeout": min(timeout_s, round(took_s, 3))} if timed_out else {}),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -25,6 +25,7 @@ from hud_mcp.rollout.link import (
     ConnectionLost,
     CurrentLink,
     Link,
+    Meta,
     repeat,
     settled,
     step_once,
@@ -50,9 +51,7 @@ class RemoteConversation:
         self._turn = anyio.Lock()  # the number of steps is that of one call at a time
         self._steps: int | None = 0  # None if the server has to be asked
 
-    async def __call__(
-        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
-    ) -> Reply:
+    async def __call__(self, name: str, arguments: dict[str, Any], meta: Meta = None) -> Reply:
         """Call a tool, as an agent does.
 
         Raises:
@@ -101,9 +100,7 @@ class RemoteConversation:
             await anyio.sleep(_PAUSES_S[min(failures, len(_PAUSES_S) - 1)])
             failures += 1  # longer pauses: a server that starts is not asked all the time
 
-    async def _step(
-        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def _step(self, name: str, arguments: dict[str, Any], meta: Meta) -> Reply:
         # An earlier call may have counted as a step.
         seen = self._steps if self._steps is not None else await self._count()
         self._steps = None
@@ -121,9 +118,7 @@ class RemoteConversation:
         status = await self._repeat(TASK_STATUS, {"session": self._session}, None)
         return int(status.structured.get("steps", 0))
 
-    async def _repeat(
-        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def _repeat(self, name: str, arguments: dict[str, Any], meta: Meta) -> Reply:
         until_s = time.monotonic() + _PATIENCE_S
 
         def give_up(exc: ConnectionLost, _losses: int) -> None:
@@ -132,14 +127,10 @@ class RemoteConversation:
 
         return await repeat(lambda _suspect: self._once(name, arguments, meta), give_up=give_up)
 
-    async def _once(
-        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def _once(self, name: str, arguments: dict[str, Any], meta: Meta) -> Reply:
         return await settled(lambda: self._called(name, arguments, meta))
 
-    async def _called(
-        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def _called(self, name: str, arguments: dict[str, Any], meta: Meta) -> Reply:
         link = await self._ready()
         try:
             return await link.call(name, arguments, meta)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Meta = Mapping[str, Any] | None
+"""The metadata of a call, or None."""
+
 SUSPECT = 2
 """After so many losses in a row, a call is made while no other such call is."""
 _LOSSES = 3
@@ -156,9 +159,7 @@ class Address:
 class Wire(Protocol):
     """The carrier of a link's calls."""
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def call(self, name: str, arguments: Mapping[str, Any], meta: Meta) -> Reply:
         """Call a tool.
 
         Raises:
@@ -198,9 +199,7 @@ class Link:
         for scope in self._waiting:  # no reply can come any more
             scope.cancel()
 
-    async def call(
-        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
-    ) -> Reply:
+    async def call(self, name: str, arguments: dict[str, Any], meta: Meta = None) -> Reply:
         """Call a tool.
 
         Raises:
@@ -249,9 +248,7 @@ class _McpWire:
     def __init__(self, client: "Client") -> None:
         self._client = client
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def call(self, name: str, arguments: Mapping[str, Any], meta: Meta) -> Reply:
         more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
         try:
             result = await self.ask(

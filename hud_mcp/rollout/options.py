@@ -38,7 +38,11 @@ def read_workers(given: int | str | None) -> int | None:
         return None
     if given == "auto":
         # A container may have fewer than the machine.
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _cores()
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     text = str(given)
     if not text.isdecimal() or int(text) < 1:
         raise HudMcpError(f"workers is {given!r}; give a number from 1, or 'auto' for one a core.")
@@ -61,10 +65,6 @@ def read_cluster(given: Any) -> str | None:
             "10.0.0.1:6379 or ray://10.0.0.1:10001."
         )
     return given
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
 
 
 def _texts(given: Any) -> Any:

@@ -2,17 +2,17 @@
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from hud_mcp.agents.agent import Reply
 from hud_mcp.base.contention import Contention
 from hud_mcp.errors import SessionBusy
-from hud_mcp.rollout.link import Address, ConnectionLost, ServerLost
+from hud_mcp.rollout.link import Address, ConnectionLost, Meta, ServerLost
 from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout, Try
 from hud_mcp.rollout.server import AnyServer, RunServer
 from hud_mcp.store.lease import LEASE_S
@@ -27,19 +27,6 @@ T = TypeVar("T")
 _PAUSE_S = 0.1
 _TAKEN_S = LEASE_S + 30.0
 """The time that a server which died on another machine may still own a session, and some more."""
-
-
-class Places(Protocol):
-    """The servers where a run may go on."""
-
-    @property
-    def lost(self) -> str | None:
-        """The reason why no server may take the run any more, or None."""
-        ...
-
-    def other_place(self) -> RunServer | None:
-        """Move the run to a server that answers, and return it; None if none answers."""
-        ...
 
 
 class AnyOf:
@@ -64,7 +51,7 @@ class Anywhere:
 
     principal = "token"
 
-    def __init__(self, server: RunServer, places: Places, address: Address | None) -> None:
+    def __init__(self, server: RunServer, places: "AnyOf | _Seat", address: Address | None) -> None:
         self.address = address
         self._server = server
         self._places = places
@@ -82,12 +69,7 @@ class Anywhere:
         return self._server.deaths
 
     async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        meta: Mapping[str, Any] | None = None,
-        *,
-        suspect: bool = False,
+        self, name: str, arguments: dict[str, Any], meta: Meta = None, *, suspect: bool = False
     ) -> Reply:
         """Call a tool once. After a move, wait until the former server has let go of the session.
 
@@ -143,20 +125,8 @@ def _is_taken(reply: Reply) -> bool:
     return reply.is_error and reply.error_kind == SessionBusy.__name__
 
 
-class BeginOn(Protocol):
-    """A function that makes a try of a run on a server."""
-
-    def __call__(
-        self,
-        planned: PlannedRun,
-        signs: FirstSigns,
-        contention: Contention,
-        /,
-        *,
-        server: AnyServer,
-    ) -> Try:
-        """Make the try."""
-        ...
+BeginOn = Callable[..., Try]
+"""Makes a try as `Begin` does, on the server that `server` names."""
 
 
 @dataclass(frozen=True, eq=False)

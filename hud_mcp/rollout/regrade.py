@@ -259,7 +259,11 @@ def _why_not(environment: Environment, stored: StoredSession) -> str | None:
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
     # Some tools act outside of the world.
-    once = [name for name in tools if name in environment.tools and not _replays(environment, name)]
+    once = [
+        name
+        for name in tools
+        if name in environment.tools and not environment.tools[name].replayable
+    ]
     direct = stored.snapshot_step == BEHIND or any(step.kind == "direct" for step in steps)
     snapshot_step = stored.snapshot_step if stored.snapshot is not None else None
     changed = max((step.index + 1 for step in steps if step.changes_world), default=0)
@@ -276,7 +280,3 @@ def _why_not(environment: Environment, stored: StoredSession) -> str | None:
     if direct:
         return "Its agent used its world directly, and there is no snapshot of the end."
     return "Its world can neither be replayed nor restored."
-
-
-def _replays(environment: Environment, tool: str) -> bool:
-    return environment.tools[tool].replayable

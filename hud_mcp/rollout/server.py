@@ -29,6 +29,7 @@ from hud_mcp.rollout.link import (
     Address,
     CurrentLink,
     Link,
+    Meta,
     ServerCommand,
     ServerLost,
     http_link,
@@ -60,9 +61,7 @@ class _Pipe:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}  # by the number of a call
         self._ended: dict[str, Receipt] = {}
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def call(self, name: str, arguments: Mapping[str, Any], meta: Meta) -> Reply:
         number = next(self._numbers)
         told = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
@@ -82,7 +81,7 @@ class _Pipe:
         with suppress(*broken), anyio.move_on_after(_GIVE_UP_S, shield=True):
             await self._stdin.send(dump_line({"call": number}))
 
-    def _read(self, told: Mapping[str, Any], meta: Mapping[str, Any] | None) -> Reply:
+    def _read(self, told: Mapping[str, Any], meta: Meta) -> Reply:
         if (receipt := told.get("receipt")) is not None:
             self._ended[(meta or {})[ONLY]] = Receipt.model_validate(receipt)
         return Reply.of_wire(told["reply"])
@@ -176,12 +175,7 @@ class AnyServer(Protocol):
         ...
 
     async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        meta: Mapping[str, Any] | None = None,
-        *,
-        suspect: bool = False,
+        self, name: str, arguments: dict[str, Any], meta: Meta = None, *, suspect: bool = False
     ) -> Reply:
         """Call a tool once."""
         ...
@@ -232,12 +226,7 @@ class RunServer:
         return "token" if self.address is not None else None
 
     async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        meta: Mapping[str, Any] | None = None,
-        *,
-        suspect: bool = False,
+        self, name: str, arguments: dict[str, Any], meta: Meta = None, *, suspect: bool = False
     ) -> Reply:
         """Call a tool once. Without a server now, call it on the next server.
 
@@ -268,9 +257,7 @@ class RunServer:
             await self._current.changed()
         return link
 
-    async def _call(
-        self, link: Link, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
-    ) -> Reply:
+    async def _call(self, link: Link, name: str, arguments: dict[str, Any], meta: Meta) -> Reply:
         reply = await link.call(name, arguments, meta)
         self._answered = True
         return reply
@@ -381,12 +368,7 @@ class LocalServer:
         self._client = client
 
     async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        meta: Mapping[str, Any] | None = None,
-        *,
-        suspect: bool = False,
+        self, name: str, arguments: dict[str, Any], meta: Meta = None, *, suspect: bool = False
     ) -> Reply:
         """Call a tool."""
         del suspect  # this process dies with its callers

@@ -316,7 +316,10 @@ def find_leaks(
         noted: dict[str, None] = {"the prompt": None} if in_prompt else {}
         shown_to = any(occurs(candidate.value, text) for text in shown)
         for each in rest:
-            if not _is_searched(candidate, each) or not occurs(candidate.value, each.text):
+            # A short value means something in an author's own text alone.
+            if (is_short(candidate.value) and not each.own) or not occurs(
+                candidate.value, each.text
+            ):
                 continue
             if each.kind in UNSEEN:
                 fails = None if in_prompt else exposure.fails(candidate, each)
@@ -350,11 +353,6 @@ def _each_once(found: Sequence[Candidate]) -> list[Candidate]:
         if candidate.text not in best or (candidate.certain and not best[candidate.text].certain):
             best[candidate.text] = candidate
     return list(best.values())
-
-
-def _is_searched(candidate: Candidate, each: Seen) -> bool:
-    """Whether a value in a text means anything: a short one stands anywhere by chance."""
-    return each.own or not is_short(candidate.value)
 
 
 def _is_bad(

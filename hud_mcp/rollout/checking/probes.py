@@ -179,7 +179,8 @@ def _probes(task: Task, environment: Environment, repeat: int, whole: bool) -> I
             yield Probe(
                 task=task.id, name="oracle", kind="oracle", place=place, exactly=expected.oracle
             )
-    free = _is_free(expected)  # answers that earn nothing are no fault then
+    # A row may say itself that doing nothing gets full marks: other answers are no fault then.
+    free = expected.nop is not None and expected.nop >= _full(expected)
     below = None if free else _full(expected)
     for place in range(repeat):
         yield Probe(
@@ -255,11 +256,6 @@ def _full(expected: Validation) -> float:
     """Return the reward that nothing but the work may get."""
     oracle = expected.oracle
     return 1.0 if oracle is None or oracle <= 0 else min(1.0, oracle)
-
-
-def _is_free(expected: Validation) -> bool:
-    """Whether the row says itself that doing nothing gets full marks."""
-    return expected.nop is not None and expected.nop >= _full(expected)
 
 
 def _derived(task: Task, probe: Probe) -> Task:

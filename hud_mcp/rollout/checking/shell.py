@@ -336,7 +336,8 @@ def find_author_files() -> str | None:
 
 def read_author_files(reply: str) -> list[str]:
     """Return a sentence for each file that `find_author_files` has found."""
-    known = {_sum(path): path.name for path in map(Path, hidden_paths()) if path.is_file()}
+    files = [path for path in map(Path, hidden_paths()) if path.is_file()]
+    known = {hashlib.sha256(path.read_bytes()).hexdigest(): path.name for path in files}
     return [
         f"The sandbox shows {known[match['sum']]!r}, which agents must not read, at "
         f"{match['path']}. Move it to a folder that no sandbox shows, and leave it out of "
@@ -352,10 +353,6 @@ def _leave_out(folders: Sequence[str]) -> str:
 
 def _is_in(path: str, folders: Iterable[str]) -> bool:
     return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
-
-
-def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 ODD_ANSWERS: Mapping[str, str] = {

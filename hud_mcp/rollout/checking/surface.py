@@ -69,11 +69,9 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
     prompts = await _ask(server, lambda client: client.list_prompts())
     resources = await _ask(server, lambda client: client.list_resources())
     found: list[Seen] = []
+    prefix = f"{safe_names([environment.name])[environment.name]}_".lower()
     for tool in tools.tools:
-        if (
-            tool.name in CORE_TOOLS
-            or tool.name.removeprefix(_prefix(environment)) in environment.tools
-        ):
+        if tool.name in CORE_TOOLS or tool.name.removeprefix(prefix) in environment.tools:
             where = f"tools/list, tool {tool.name}"
             found += walk_json(where, _dump(tool), "schema", own=tool.name not in CORE_TOOLS)
     for prompt in prompts.prompts:
@@ -287,10 +285,6 @@ async def _ask(server: RunServer, request: "Callable[[Client], Any]") -> Any:
 
 def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:
     return [each.model_copy(update={"template": str(template)}) for each in found]
-
-
-def _prefix(environment: Environment) -> str:
-    return f"{safe_names([environment.name])[environment.name]}_".lower()
 
 
 def _dump(value: Any) -> dict[str, Any]:

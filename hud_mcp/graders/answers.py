@@ -33,6 +33,8 @@ _CPU_S = 2
 _WALL_S = 15.0
 """The most seconds that a search may take in all, for a busy machine."""
 _AT_ONCE = 4
+# A process ends a search that Python cannot interrupt. The timeout of the `regex` library counts
+# the time of all threads, and it reads `x{e}` as "nearly x": a wrong answer would pass.
 _SEARCH = f"""
 import json, re, sys
 try:

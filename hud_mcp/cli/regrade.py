@@ -23,7 +23,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.find import find_sources
-from hud_mcp.loading.provenance import told_sets
+from hud_mcp.loading.provenance import sets_metadata
 from hud_mcp.loading.sets import find_taskset
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
@@ -92,7 +92,7 @@ async def _run(options: dict[str, Any]) -> int:
             agent=old.agent,
             group=old.group,
             planned=True,
-            metadata={"regrade_of": old.id, **told_sets(tasks, old.set_of, old.taskset)},
+            metadata={"regrade_of": old.id, **sets_metadata(tasks, old.set_of, old.taskset)},
         )
         sessions = Sessions(
             load_environments(_sources(options, old, tasks)),

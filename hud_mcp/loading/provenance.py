@@ -93,7 +93,7 @@ def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
         return ()
 
 
-def told_sets(
+def sets_metadata(
     tasks: Iterable[Task], set_of: Callable[[str], str | None], taskset: str | None
 ) -> dict[str, Any]:
     """Return the metadata of a job about the sets of its tasks; empty if all are of its taskset."""

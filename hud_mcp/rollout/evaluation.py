@@ -1,7 +1,7 @@
 """A job while it runs: its servers, its agent, its runs, and the ends that are left to record."""
 
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -148,17 +148,20 @@ async def _beside(job: ServedJob) -> AsyncGenerator[Served]:
     async with AsyncExitStack() as stack:
         servers: list[AnyServer] = []
         for number in range(1, count + 1):
-            tell = job.watch.on_death if count == 1 else told_of(job.watch, number)
+            named = partial(tell_worker_death, job.watch, number)
             kept = run_server(
-                command, http=how.is_remote, answers_requests=how.lists_tools, on_death=tell
+                command,
+                http=how.is_remote,
+                answers_requests=how.lists_tools,
+                on_death=job.watch.on_death if count == 1 else named,
             )
             servers.append(await stack.enter_async_context(kept))
         yield Served(servers)
 
 
-def told_of(watch: Watch, number: int) -> Callable[[str], None]:
-    """Return a watch of one worker's deaths, whose lines name the worker."""
-    return lambda text: watch.on_death(f"Worker {number}: {text}")
+def tell_worker_death(watch: Watch, number: int, text: str) -> None:
+    """Tell people which worker of several has died."""
+    watch.on_death(f"Worker {number}: {text}")
 
 
 def _room(max_concurrent: int) -> list[str]:

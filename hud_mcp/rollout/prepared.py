@@ -20,7 +20,7 @@ from hud_mcp.loading.provenance import (
     LeftOut,
     UnusedContexts,
     leave_out,
-    told_sets,
+    sets_metadata,
     unused_contexts,
     why_not_runnable,
 )
@@ -102,14 +102,14 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         # A person does one thing at a time, for as long as it takes.
         more_s = request.options.own_timeout_s or TIMEOUT_S
         how = how.model_copy(update={"max_concurrent": 1, "timeout_s": more_s})
-    chosen = _bound(chosen, how)  # first, as its error names the file and the line of a wrong row
+    chosen = _fitting(chosen, how)  # first, as its error names the file and the line of a wrong row
     chosen, unsolved = solvable(how, chosen)
     left_out = [*left_out, *unsolved]
     unused: UnusedContexts | None = None
     if how.contexts is not None:  # after the check: an error names the row as its file has it
         chosen, unused = _spread(chosen, how, how.contexts)
     metadata = _metadata(how, unused, left_out, protocol)
-    metadata |= told_sets(chosen, tasks.set_of, tasks.name)
+    metadata |= sets_metadata(chosen, tasks.set_of, tasks.name)
     agent = agent_name(how)
     job = Job(
         id=request.job_id or new_job_id(),
@@ -329,7 +329,7 @@ def _spread(
     return rows, unused_contexts(names, rows)
 
 
-def _bound(tasks: Taskset, how: RunOptions) -> Taskset:
+def _fitting(tasks: Taskset, how: RunOptions) -> Taskset:
     """Return the tasks as their environments read them; a bridged server checks its own.
 
     Raises:

@@ -259,7 +259,7 @@ def _why_not(environment: Environment, stored: StoredSession) -> str | None:
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
     # Some tools act outside of the world.
-    once = [
+    unrepeatable = [
         name
         for name in tools
         if name in environment.tools and not environment.tools[name].replayable
@@ -272,11 +272,11 @@ def _why_not(environment: Environment, stored: StoredSession) -> str | None:
         last,
         snapshot_step,
         replayable=environment.replays(stored.trajectory.task),
-        tools_replay=not once and not direct,
+        tools_replay=not unrepeatable and not direct,
     ):
         return None
-    if once:
-        return f"The tool {once[0]!r} was called, which must not run twice."
+    if unrepeatable:
+        return f"The tool {unrepeatable[0]!r} was called, which must not run twice."
     if direct:
         return "Its agent used its world directly, and there is no snapshot of the end."
     return "Its world can neither be replayed nor restored."

@@ -13,7 +13,7 @@ from hud_mcp.analysis.tries import choose_runs, counting
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask, sole_cause
-from hud_mcp.loading.provenance import told_sets
+from hud_mcp.loading.provenance import sets_metadata
 from hud_mcp.record.job import IN_PROCESS, Job
 from hud_mcp.record.run import Run, RunGrade
 from hud_mcp.record.trajectory import TrajectorySummary
@@ -135,7 +135,7 @@ def plan_trusted(
         planned=True,
         metadata={
             **(metadata or {}),
-            **told_sets(tasks, tasks.set_of, tasks.name),
+            **sets_metadata(tasks, tasks.set_of, tasks.name),
             IN_PROCESS: True,
         },
     ).kept_in(store)

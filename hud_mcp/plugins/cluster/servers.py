@@ -24,7 +24,7 @@ from hud_mcp.plugins.cluster import libraries
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.plugins.cluster.nodes import Cluster, connected, gather_files
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
-from hud_mcp.rollout.evaluation import ROWS, Served, ServedJob, told_of
+from hud_mcp.rollout.evaluation import ROWS, Served, ServedJob, tell_worker_death
 from hud_mcp.rollout.link import Address, Link, web_link
 from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.pool import Moves
@@ -282,7 +282,10 @@ async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator
     async with connected(cluster_address, sent) as cluster, AsyncExitStack() as stack:
         check_store(job.store, cluster, shows=_shows(how))
         shutil.rmtree(sent)  # it was sent as this process connected
-        tell: Callable[[int, str], None] = lambda at, text: told_of(job.watch, at + 1)(text)  # noqa: E731
+
+        def tell(at: int, text: str) -> None:
+            tell_worker_death(job.watch, at + 1, text)
+
         commands = [
             NodeCommand(
                 ["serve", *sources, "--taskset", ROWS, "--job", job.prepared.job.id, *job.options],

@@ -160,16 +160,16 @@ async def _wrong_calls(
     ]  # fmt: skip
     for action in steps:
         reply = await agent.ask(ACT, action)
-        found += _told(f"act {action.get('action') or action['type']}", reply, own=True)
+        found += _nonsense_reply(f"act {action.get('action') or action['type']}", reply, own=True)
     for name, tool in environment.tools.items():
         schema = tool.arguments.schema
         for arguments in (_junk(schema), {_NO_ARGUMENT: 1}):
             reply = await agent.ask(name, arguments)
-            found += _told(f"tool {name}", reply, own=True)
+            found += _nonsense_reply(f"tool {name}", reply, own=True)
     return found
 
 
-def _told(place: str, reply: Any, *, own: bool) -> list[Seen]:
+def _nonsense_reply(place: str, reply: Any, *, own: bool) -> list[Seen]:
     kind: SeenKind = "error" if reply.is_error else "observation"
     where = f"{place}, called with nonsense"
     return [Seen(place=where, kind=kind, text=reply.text[:_TEXT_CHARS], own=own)]

@@ -16,9 +16,9 @@ from hud_mcp.errors import BrokenByAgent as BrokenByAgent
 from hud_mcp.errors import EnvironmentFailed as EnvironmentFailed
 from hud_mcp.graders.bash import BashGrader as BashGrader
 from hud_mcp.graders.combination import Before as Before
+from hud_mcp.graders.combination import Grader as Grader
 from hud_mcp.graders.combination import combine as combine
 from hud_mcp.graders.combination import grade_checks as grade_checks
-from hud_mcp.graders.grader import Grader as Grader
 from hud_mcp.graders.judge import LLMJudgeGrader as LLMJudgeGrader
 from hud_mcp.graders.text import contains as contains
 from hud_mcp.graders.text import exact_match as exact_match

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from hud_mcp.graders.bash import BashGrader as BashGrader
     from hud_mcp.graders.combination import Before as Before
     from hud_mcp.graders.combination import EvaluationResult as EvaluationResult
+    from hud_mcp.graders.combination import Grader as Grader
     from hud_mcp.graders.combination import SubScore as SubScore
     from hud_mcp.graders.combination import combine as combine
     from hud_mcp.graders.combination import combine_all as combine_all
     from hud_mcp.graders.combination import combine_any as combine_any
     from hud_mcp.graders.combination import grade_checks as grade_checks
-    from hud_mcp.graders.grader import Grader as Grader
     from hud_mcp.graders.judge import LLMJudgeGrader as LLMJudgeGrader
     from hud_mcp.graders.text import contains as contains
     from hud_mcp.graders.text import contains_all as contains_all

@@ -10,6 +10,7 @@ import anyio
 
 from hud_mcp.environment.world import current_world
 from hud_mcp.errors import GraderFailed
+from hud_mcp.graders.combination import Grader
 from hud_mcp.graders.commands import (
     Line,
     OpensVerifiers,
@@ -18,7 +19,6 @@ from hud_mcp.graders.commands import (
     run_in_verifier,
     run_on_server,
 )
-from hud_mcp.graders.grader import Grader
 from hud_mcp.values.grade import SubScore
 
 __all__ = ["BashGrader", "Place", "runs_no_code"]

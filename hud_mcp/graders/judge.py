@@ -19,7 +19,7 @@ import orjson
 
 from hud_mcp.base.gathering import gather
 from hud_mcp.errors import GraderFailed
-from hud_mcp.graders.combination import named_apart
+from hud_mcp.graders.combination import Grader, named_apart
 from hud_mcp.graders.endpoint import (
     Endpoint,
     Question,
@@ -28,7 +28,6 @@ from hud_mcp.graders.endpoint import (
     find_endpoint,
     open_client,
 )
-from hud_mcp.graders.grader import Grader
 from hud_mcp.values.grade import SubScore
 
 __all__ = ["Criterion", "LLMJudgeGrader", "Verdict", "VerdictCache", "read_verdict"]

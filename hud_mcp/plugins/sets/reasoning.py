@@ -16,7 +16,7 @@ import anyio
 
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import GraderFailed, InvalidTask, NotInstalled, name_known
-from hud_mcp.graders.grader import Grader
+from hud_mcp.graders.combination import Grader
 from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.files import Files
 from hud_mcp.plugins.sets.imports import ImportedSet, row, row_id

@@ -13,8 +13,8 @@ import orjson
 
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import GraderFailed
+from hud_mcp.graders.combination import Grader
 from hud_mcp.graders.endpoint import Question, Unreadable, find_endpoint, open_client
-from hud_mcp.graders.grader import Grader
 from hud_mcp.loading.protocols import Conduct, Protocol
 from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.files import Files

@@ -1,7 +1,8 @@
 """Functions of an answer alone, as a task's `evaluate` names them.
 
-Each takes the submitted text first. They are pure; `response_match` is awaited, since it searches
-in a process of its own.
+Each takes the submitted text first. The `match_…` are those of HUD 0.2's `hud.evaluators.match`, as
+lax as they were: a long answer that names everything passes `match_all`. A search for a pattern has
+a process of its own.
 """
 
 import json

@@ -1,7 +1,12 @@
-"""The visible part of a text: signs that no reader tells apart become one, and markup goes.
+"""The reading of an answer: its visible part, and the numbers that people write in it.
 
-The kinds of signs are Unicode's own properties, as the `regex` library has them. Letters of two
-scripts that look alike stay different, because the tables of them take `1` for `l` too.
+Signs that no reader tells apart become one, by Unicode's own properties, which the `regex` library
+has. Letters of two scripts that look alike stay different, because the tables of them take `1` for
+`l` too.
+
+A part of a written number is another number: the 6 of `10^6`, the 5 of `0,5`. A notation with two
+readings, or none, is no number. The libraries `price-parser`, `quantulum3`, `math-verify` and
+`number-parser` take parts of a number: the 12 of `12:30`. The library `babel` needs the country.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""One source of environments, and the loading of its files.
+"""One source of environments: its place, the loading of its files, and their loading anew.
 
 A source is a shipped name, a Python file, a folder with an `env.py`, or one of these with an
 environment's name. The registry adds schemes: `gym:ID`, `hud:FILE`, `tcp://HOST:PORT`.

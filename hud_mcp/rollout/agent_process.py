@@ -1,6 +1,8 @@
 """The process of one agent in Python: `python -m hud_mcp.rollout.agent_process REFERENCE`.
 
-The environment names its session. With `--check`, it only checks that there is such an agent.
+The environment names its session, whose credential is all that it has. A server that dies is
+started again at the same address. With `--check`, the process only checks that there is such an
+agent.
 """
 
 import os

@@ -1,6 +1,8 @@
-"""The connections to a job's servers, which tell at once when the server has died.
+"""The connections to a job's servers, and the rules by which a call over them is done once.
 
-No call through a link waits for a reply that cannot come.
+A link tells at once when its server has died, so no call waits for a reply that cannot come. A call
+whose reply was lost is made again if it may be made twice. For a step, the number of steps before
+it tells whether it was performed.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""The runs of a job, several at once: each is tried until its result counts, or often enough.
+"""The runs of a job: planned with their seeds, then tried several at once until a result counts.
 
-A try may be on a server of the job's own, on the control channel, or in a live environment. A job
-that is cut short leaves no session without an end: its runs under way are recorded as lost.
+A run's seed follows from the job's seed, the task's id and the run's place in the group of its
+task. Therefore a job can be run again, in any order and after any interruption. A job that is cut
+short leaves no session without an end: its runs under way are recorded as lost.
 """
 
 import hashlib
@@ -128,6 +129,8 @@ def plan_runs(
     return sorted(planned, key=lambda run: run.place)
 
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -200,8 +203,6 @@ class FirstSigns:
             "command, then resume the job."
         )
 
-
-logger = logging.getLogger(__name__)
 
 _FINISH_S = 5.0
 """The time for answers that are being graded when the job is interrupted."""

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from mcp.client.client import Client
 
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 _GIVE_UP_S = 1.0
@@ -142,8 +144,6 @@ async def _receive(pipe: _Pipe, link: Link) -> None:
     await pipe.receive()
     link.die()
 
-
-logger = logging.getLogger(__name__)
 
 _WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 """The waits before new starts, from the last answered call on; the last one stays."""

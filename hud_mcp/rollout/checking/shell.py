@@ -1,7 +1,7 @@
-"""Attacks in a shell for a reward that an agent has not earned, as data.
+"""A proof in a shell: attacks for a reward that no work has earned, values in files, odd outputs.
 
-Each is a line of bash in the agent's own shell, and an answer. No attack does what its task asks
-for: a sound grader gives each less than the full reward.
+An attack is a line of bash in the agent's own shell, and an answer. No attack does what its task
+asks for: a sound grader gives each less than the full reward.
 """
 
 import hashlib

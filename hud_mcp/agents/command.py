@@ -151,9 +151,8 @@ async def run_agent(
     Raises:
         CommandDied: Its exit status is not 0.
 
-    The call ends when the program ends.
-
-    Everything that the program leaves behind is killed, also if this call is cancelled.
+    The call ends when the program ends. Everything that the program leaves behind is killed, also
+    if this call is cancelled.
     """
     # A reaper ends every descendant, also one that has left the session of processes.
     shell = ["/bin/sh", "-c", command] if isinstance(command, str) else command

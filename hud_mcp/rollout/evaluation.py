@@ -218,7 +218,6 @@ class Evaluation:
             EnvironmentFailed: A server does not start; the text has the end of its log.
 
         If this call is cancelled, answers that are being graded have a moment to get their grade.
-
         Every other run that was under way is recorded as lost: resuming the job runs it again.
         """
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:

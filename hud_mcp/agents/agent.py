@@ -86,14 +86,7 @@ class Reply:
     @classmethod
     def of(cls, result: Any) -> Self:
         """Read a tool's result of the MCP SDK."""
-        images = [part.data for part in result.content if part.type == "image"]
-        return cls(
-            text="\n".join(part.text for part in result.content if part.type == "text"),
-            image=base64.b64decode(images[0]) if images else None,
-            is_error=bool(result.is_error),
-            meta=result.meta or {},
-            structured=result.structured_content or {},
-        )
+        return cls.of_wire(result.model_dump(by_alias=True))
 
     @property
     def error_kind(self) -> str | None:

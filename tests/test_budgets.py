@@ -27,7 +27,6 @@ OPTIONS = {"": 150, "serve": 16, "eval": 24}
 """Options that `--help` shows: of all commands together, and of two."""
 
 LONG_FUNCTIONS = {
-    "analysis/statistics.py:job_statistics",
     "cli/proved.py:find_wanted",
     "plugins/operate/upkeep/upkeep.py:prune",
     "plugins/sets/imports.py:row",

@@ -107,9 +107,6 @@ from hud_mcp.plugins.view.export import export_jsonl as export_jsonl
 from hud_mcp.plugins.view.export import export_otel as export_otel
 from hud_mcp.plugins.view.export import export_parquet as export_parquet
 from hud_mcp.record.job import create_job as create_job
-from hud_mcp.record.model_turn import ModelCall as ModelCall
-from hud_mcp.record.model_turn import ModelTurn as ModelTurn
-from hud_mcp.record.model_turn import TokenUsage as TokenUsage
 from hud_mcp.record.registered_job import register_job as register_job
 from hud_mcp.record.run import Trace as Trace
 from hud_mcp.record.values import Receipt as Receipt
@@ -134,6 +131,9 @@ from hud_mcp.values.action import WaitAction as WaitAction
 from hud_mcp.values.call import FunctionConfig as FunctionConfig
 from hud_mcp.values.call import FunctionConfigs as FunctionConfigs
 from hud_mcp.values.call import HudStyleConfigs as HudStyleConfigs
+from hud_mcp.values.model_turn import ModelCall as ModelCall
+from hud_mcp.values.model_turn import ModelTurn as ModelTurn
+from hud_mcp.values.model_turn import TokenUsage as TokenUsage
 from hud_mcp.values.observation import TaskResult as TaskResult
 from hud_mcp.values.outcome import Counts as Counts
 from hud_mcp.worlds.shell import CommandResult as CommandResult

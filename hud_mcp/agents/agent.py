@@ -14,9 +14,9 @@ import orjson
 
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import ActionFailed, HudMcpError
-from hud_mcp.record.model_turn import MODEL, ModelTurn
 from hud_mcp.values.action import Action
 from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.values.model_turn import MODEL, ModelTurn
 
 __all__ = ["Agent"]
 

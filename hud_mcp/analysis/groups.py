@@ -32,8 +32,8 @@ from hud_mcp.analysis.tries import (
 )
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import clusters_of, split_of
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.values.action import Value
+from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import NOT_BEGUN, OutcomeClass, outcome_classes
 
 __all__ = ["DIMENSIONS", "Dimension", "Grouping", "RunGroup", "TimedRun", "group_runs"]

@@ -22,8 +22,8 @@ from hud_mcp.analysis.tries import (
     outcome_class,
     task_statistics,
 )
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.values.action import Value
+from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import (
     NOT_BEGUN,
     UNFINISHED,

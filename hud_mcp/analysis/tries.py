@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 
 from pydantic import Field
 
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.values.action import Value
+from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import (
     Cause,
     Counts,

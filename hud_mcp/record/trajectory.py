@@ -9,7 +9,6 @@ from pydantic import Field
 
 from hud_mcp.base import libraries
 from hud_mcp.environment.task import Task
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.record.values import (
     Pruning,
     Receipt,
@@ -22,6 +21,7 @@ from hud_mcp.registry import service
 from hud_mcp.show.transcript import end_text, transcript_text
 from hud_mcp.values.action import Value
 from hud_mcp.values.grade import Cause, Outcome, cause_of
+from hud_mcp.values.model_turn import ModelUse
 
 __all__ = [
     "Receipt",

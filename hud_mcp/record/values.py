@@ -6,9 +6,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hud_mcp.environment.task import Task
-from hud_mcp.record.recorded_turn import ModelUse, RecordedTurn, sum_told
 from hud_mcp.values.action import Point, Value, is_answer
 from hud_mcp.values.grade import Cause, Outcome, SubScore, cause_of
+from hud_mcp.values.model_turn import ModelUse, RecordedTurn, sum_told
 from hud_mcp.values.observation import Screenshot
 
 __all__ = [

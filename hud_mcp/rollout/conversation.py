@@ -13,7 +13,6 @@ import anyio
 
 from hud_mcp.agents.agent import Reply, turns_meta
 from hud_mcp.errors import HudMcpError
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import (
     SUSPECT,
@@ -31,6 +30,7 @@ from hud_mcp.session.receipts import digest
 from hud_mcp.store import Store
 from hud_mcp.values.call import CANCEL_TASK, START_TASK, TASK_STATUS
 from hud_mcp.values.grade import Cause
+from hud_mcp.values.model_turn import ModelTurn
 
 _AT_ONCE = 64
 """The number of ids that one commit plans."""

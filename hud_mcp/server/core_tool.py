@@ -23,8 +23,6 @@ from hud_mcp.errors import (
     sole_cause,
 )
 from hud_mcp.record.masking import masked
-from hud_mcp.record.model_turn import MODEL, ModelTurn
-from hud_mcp.record.recorded_turn import TURN_BYTES_IN_ALL, TURNS, bounded
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
@@ -32,6 +30,7 @@ from hud_mcp.server.results import error_result
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import STOPPING
 from hud_mcp.session.receipts import told_to
+from hud_mcp.values.model_turn import MODEL, TURN_BYTES_IN_ALL, TURNS, ModelTurn, bounded
 
 if TYPE_CHECKING:
     import asyncio

@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hud_mcp.environment.task import Task
-from hud_mcp.record.model_turn import ModelCall
-from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.values import Receipt, Record, TrajectoryStep
 from hud_mcp.show.lines import (
     Line,
@@ -23,6 +21,7 @@ from hud_mcp.show.lines import (
 )
 from hud_mcp.show.phrases import RefNames, describe_action, note_of
 from hud_mcp.values.grade import SubScore, cause_of
+from hud_mcp.values.model_turn import ModelCall, RecordedTurn
 from hud_mcp.values.outcome import UNFINISHED
 
 __all__ = [

@@ -9,7 +9,6 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean_file
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import STORE_VARIABLE
-from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import (
     Receipt,
     ScreenshotRecord,
@@ -22,6 +21,7 @@ from hud_mcp.store.database import Database
 from hud_mcp.store.files import ObjectStore, read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.store.texts import printable
+from hud_mcp.values.model_turn import RecordedTurn
 
 __all__ = ["Archive"]
 

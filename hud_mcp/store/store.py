@@ -20,7 +20,6 @@ from hud_mcp.base.secrets import hide
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken
 from hud_mcp.record.job import Job
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.place import default_store_url, read_pictures_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.registry import service
@@ -32,6 +31,7 @@ from hud_mcp.store.files import mark_for, save_file, threads_of_files
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.store.texts import storable
+from hud_mcp.values.model_turn import ModelTurn
 from hud_mcp.values.observation import Screenshot
 from hud_mcp.values.outcome import Outcome
 

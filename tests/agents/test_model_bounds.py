@@ -17,7 +17,7 @@ from hud_mcp.agents.model.options import ModelOptions, read_system
 from hud_mcp.base.contention import Contention, Pauses
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.job.spending import Prices, Rates, Spending
-from hud_mcp.record.model_turn import TokenUsage
+from hud_mcp.values.model_turn import TokenUsage
 
 MILLION = TokenUsage(input=1_000_000, output=1_000_000)
 

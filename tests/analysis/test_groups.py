@@ -10,11 +10,11 @@ from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup, g
 from hud_mcp.analysis.statistics import job_statistics
 from hud_mcp.loading.provenance import clusters_of
 from hud_mcp.record.job import Job
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.record.values import Receipt
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.model_turn import ModelUse
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 _NUMBERS = itertools.count()

@@ -7,8 +7,8 @@ import pytest
 
 from hud_mcp.analysis.spending import SLOWEST, Spending, Spread, spending_of
 from hud_mcp.plugins.view.brief_run import BriefRun
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.task import Task
+from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import Cause, Outcome
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -21,7 +21,6 @@ from hud_mcp.plugins.install.clients.bundle import LINKED, install_link
 from hud_mcp.plugins.install.clients.client import CLIENTS, Machine
 from hud_mcp.plugins.install.clients.entry import Entry
 from hud_mcp.plugins.view import subscriptions
-from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
 from hud_mcp.server import core_tool as reported
 from hud_mcp.server.core_tool import MOST_AT_ONCE
 from hud_mcp.session.limits import Limits
@@ -29,6 +28,7 @@ from hud_mcp.store.files import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.values.call import CORE_TOOLS
+from hud_mcp.values.model_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
 
 OTHERS = {"--security-opt", "--no-deps", "--browsergym-python"}
 """Options of other people's programs and of this project's benchmarks that prose names."""

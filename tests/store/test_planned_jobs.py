@@ -8,8 +8,8 @@ from records import AT, execute, receipt, trajectory
 from hud_mcp.errors import LimitReached, SourceNotFound
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.store import Store
+from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = pytest.mark.anyio
 

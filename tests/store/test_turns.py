@@ -15,10 +15,16 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import Job
 from hud_mcp.record.masking import MASK
-from hud_mcp.record.model_turn import ModelCall, ModelTurn, TokenUsage
-from hud_mcp.record.recorded_turn import TURN_BYTES, RecordedTurn, bounded
 from hud_mcp.store import Store
 from hud_mcp.store.sql import turns as sql_turns
+from hud_mcp.values.model_turn import (
+    TURN_BYTES,
+    ModelCall,
+    ModelTurn,
+    RecordedTurn,
+    TokenUsage,
+    bounded,
+)
 
 pytestmark = pytest.mark.anyio
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from hud_mcp.environment.task import Task
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.model_turn import ModelUse
 
 __all__ = ["BriefRun"]
 

@@ -10,13 +10,13 @@ from sqlalchemy import Connection, Row, Select, select
 
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
-from hud_mcp.record.recorded_turn import ModelUse, RecordedTurn
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.sql.columns import UNKNOWN, damage, first_fault, read_value, sound_json
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
 from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
 from hud_mcp.store.texts import printable
+from hud_mcp.values.model_turn import ModelUse, RecordedTurn
 
 __all__ = [
     "find_id",

@@ -8,10 +8,10 @@ from records import AT, TASK, begin, execute, receipt, step
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome
+from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = pytest.mark.anyio
 

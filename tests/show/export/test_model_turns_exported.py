@@ -13,7 +13,7 @@ from test_atif import check
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.plugins.view.export import export_atif, export_jsonl, export_parquet
 from hud_mcp.plugins.view.export.columns import COLUMNS
-from hud_mcp.record.model_turn import ModelTurn
+from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = pytest.mark.anyio
 

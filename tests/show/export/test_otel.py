@@ -15,8 +15,8 @@ from hud_mcp.errors import HudMcpError, SourceNotFound
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.plugins.view.export import export_otel
 from hud_mcp.plugins.view.export.otel import trajectory_spans
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.values.grade import Outcome
+from hud_mcp.values.model_turn import ModelTurn
 
 pytest.importorskip("opentelemetry.sdk")
 

@@ -16,11 +16,11 @@ from test_desk import POLE, SHOP, desk, its_turn
 from hud_mcp.plugins.view.web.live import live_routes
 from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.server.web.auth import Hosts
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome, SubScore
+from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.peers, BROWSER]
 

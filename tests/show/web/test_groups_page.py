@@ -16,9 +16,9 @@ from hud_mcp.analysis.groups import group_runs
 from hud_mcp.analysis.intervals import interval_text
 from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome, SubScore
+from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 

@@ -7,8 +7,8 @@ import pytest
 from recorded import START, Run, plain, receipt
 
 from hud_mcp.plugins.view.web.viewer import viewer_app
-from hud_mcp.record.model_turn import ModelTurn, TokenUsage
 from hud_mcp.values.grade import Outcome
+from hud_mcp.values.model_turn import ModelTurn, TokenUsage
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.plugins.view.web.live import live_routes
 from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.plugins.view.web.viewer import viewer_app
-from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.server.web.auth import Hosts
+from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 from recorded import BROWSER, START, Run, opened, served, shot, step, walk
 
 from hud_mcp.plugins.view.web.viewer import viewer_app
-from hud_mcp.record.model_turn import ModelTurn
+from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 

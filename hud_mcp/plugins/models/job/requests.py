@@ -19,8 +19,8 @@ from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.plugins.models.job.providers import find_key, make_model, need_libraries
 from hud_mcp.plugins.models.job.replies import read_completion
 from hud_mcp.plugins.models.job.spending import Prices, Rates, Spending
-from hud_mcp.record.model_turn import ModelCall, ModelTurn, TokenUsage
 from hud_mcp.record.values import utc_now
+from hud_mcp.values.model_turn import ModelCall, ModelTurn, TokenUsage
 
 if TYPE_CHECKING:
     from datetime import datetime

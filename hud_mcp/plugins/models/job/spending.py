@@ -11,7 +11,7 @@ from hud_mcp.agents.agent import BoundReached, JobHalted
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.options import ModelOptions
-from hud_mcp.record.model_turn import TokenUsage
+from hud_mcp.values.model_turn import TokenUsage
 
 if TYPE_CHECKING:
     from genai_prices import Usage

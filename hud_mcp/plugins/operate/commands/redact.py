@@ -11,10 +11,10 @@ from hud_mcp.cli.options import store_option
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.operate import commands
 from hud_mcp.record.place import check_place
-from hud_mcp.record.recorded_turn import REDACTABLE, RedactedField
 from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
+from hud_mcp.values.model_turn import REDACTABLE, RedactedField
 
 __all__ = ["command"]
 

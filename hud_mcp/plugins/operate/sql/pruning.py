@@ -21,12 +21,12 @@ from sqlalchemy import (
 )
 
 from hud_mcp.errors import StoreFailed
-from hud_mcp.record.recorded_turn import ModelUse, RedactedField
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.record.values import Pruning
 from hud_mcp.store.sql.columns import read_value
 from hud_mcp.store.sql.schema import job_tasks, jobs, logs, sessions, snapshots, steps, turns
 from hud_mcp.store.sql.turns import load_turns, load_uses
+from hud_mcp.values.model_turn import ModelUse, RedactedField
 
 __all__ = ["Batch", "Rule", "count_prunable", "empty_jobs", "empty_log", "prune_batch", "redact"]
 

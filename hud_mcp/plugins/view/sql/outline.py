@@ -14,13 +14,13 @@ from sqlalchemy import cast as as_type
 
 from hud_mcp.environment.task import Task
 from hud_mcp.plugins.view.brief_run import BriefRun
-from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.store.sql.columns import UNKNOWN, sound_json
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import jobs, sessions, steps, turns
 from hud_mcp.store.sql.turns import load_uses, step_count
 from hud_mcp.store.texts import printable
 from hud_mcp.values.grade import Cause, Outcome, cause_of
+from hud_mcp.values.model_turn import ModelUse
 
 __all__ = ["RunPlace", "find_place", "find_runs", "load_outline", "stamp_of"]
 

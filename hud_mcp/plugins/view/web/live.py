@@ -31,10 +31,10 @@ from hud_mcp.plugins.view.web.responses import (
     seconds,
 )
 from hud_mcp.plugins.view.web.steps import StepRows
-from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.store import Store
+from hud_mcp.values.model_turn import RecordedTurn
 
 __all__ = ["live_routes", "live_url"]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from hud_mcp.base.text import clip_and_count, clip_json
 from hud_mcp.plugins.view.web.responses import Json, finite, is_hash, seconds
-from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import (
     ScreenshotRecord,
     TrajectoryStep,
@@ -15,6 +14,7 @@ from hud_mcp.record.trajectory import (
 from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.show.transcript import call_text, removed_text, turn_facts
 from hud_mcp.values.action import Point, Targeted
+from hud_mcp.values.model_turn import RecordedTurn
 
 __all__ = ["StepRows", "turn_row"]
 

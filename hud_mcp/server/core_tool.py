@@ -22,7 +22,6 @@ from hud_mcp.errors import (
     clipped,
     sole_cause,
 )
-from hud_mcp.record.masking import masked
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
@@ -30,6 +29,7 @@ from hud_mcp.server.results import error_result
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import STOPPING
 from hud_mcp.session.receipts import told_to
+from hud_mcp.values.masking import masked
 from hud_mcp.values.model_turn import MODEL, TURN_BYTES_IN_ALL, TURNS, ModelTurn, bounded
 
 if TYPE_CHECKING:

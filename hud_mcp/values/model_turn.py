@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
-from hud_mcp.record.masking import masked
 from hud_mcp.values.action import Value
+from hud_mcp.values.masking import masked
 
 __all__ = [
     "MODEL",

@@ -23,10 +23,10 @@ from peers import (
 )
 
 from hud_mcp.errors import InvalidTask
-from hud_mcp.record.masking import MASK
 from hud_mcp.server.core_tool import read_turns
 from hud_mcp.session.caller import session_token
 from hud_mcp.store import Store
+from hud_mcp.values.masking import MASK
 from hud_mcp.values.model_turn import ModelTurn, RecordedTurn
 
 pytestmark = pytest.mark.anyio

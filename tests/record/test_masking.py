@@ -5,7 +5,7 @@ from typing import Any
 
 from tables import each_of
 
-from hud_mcp.record.masking import MASK, masked
+from hud_mcp.values.masking import MASK, masked
 
 KEYS = {
     "Anthropic": "sk-ant-api03-" + "aB3dE5gH7jK9" * 4,

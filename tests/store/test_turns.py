@@ -14,9 +14,9 @@ from sqlalchemy import Engine, event
 from hud_mcp.errors import StoreFailed
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import Job
-from hud_mcp.record.masking import MASK
 from hud_mcp.store import Store
 from hud_mcp.store.sql import turns as sql_turns
+from hud_mcp.values.masking import MASK
 from hud_mcp.values.model_turn import (
     TURN_BYTES,
     ModelCall,

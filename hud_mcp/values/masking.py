@@ -11,6 +11,7 @@ from typing import Any, cast
 
 __all__ = ["MASK", "masked"]
 
+
 MASK = "[masked]"
 
 _SHAPES = re.compile(

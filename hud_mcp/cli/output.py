@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from hud_mcp.cli.process import discard_output
-from hud_mcp.show.transcript import visible_line
+from hud_mcp.record.transcript import visible_line
 from hud_mcp.values.outcome import Tone
 
 __all__ = [

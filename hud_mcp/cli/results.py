@@ -20,7 +20,7 @@ from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import recorded_left_out
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
-from hud_mcp.show.transcript import visible
+from hud_mcp.record.transcript import visible
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import NOT_BEGUN, Counts
 

@@ -15,7 +15,7 @@ from hud_mcp.cli.sources import environments_of, print_needs, print_sets
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.sets import find_sets
-from hud_mcp.show.transcript import visible_line
+from hud_mcp.record.transcript import visible_line
 
 __all__ = ["command"]
 

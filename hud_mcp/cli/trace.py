@@ -12,8 +12,8 @@ from hud_mcp.cli.help import Command
 from hud_mcp.cli.options import is_there, json_option, store_option
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, when
 from hud_mcp.record.place import check_place
+from hud_mcp.record.transcript import transcript
 from hud_mcp.session.log import configure_logging
-from hud_mcp.show.transcript import transcript
 from hud_mcp.store import Store
 
 __all__ = ["command"]

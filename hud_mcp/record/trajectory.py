@@ -9,6 +9,7 @@ from pydantic import Field
 
 from hud_mcp.base import libraries
 from hud_mcp.environment.task import Task
+from hud_mcp.record.transcript import end_text, transcript_text
 from hud_mcp.record.values import (
     Pruning,
     Receipt,
@@ -18,7 +19,6 @@ from hud_mcp.record.values import (
     utc_now,
 )
 from hud_mcp.registry import service
-from hud_mcp.show.transcript import end_text, transcript_text
 from hud_mcp.values.action import Value
 from hud_mcp.values.grade import Cause, Outcome, cause_of
 from hud_mcp.values.model_turn import ModelUse

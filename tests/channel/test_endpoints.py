@@ -23,7 +23,7 @@ from hud_mcp import Capability, Environment, Trajectory
 from hud_mcp.channel.client import ChannelClient
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.wire.streams import ChannelRefused
-from hud_mcp.show.transcript import transcript_text
+from hud_mcp.record.transcript import transcript_text
 from hud_mcp.store import Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]

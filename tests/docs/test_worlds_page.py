@@ -20,8 +20,8 @@ from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.wire.server import Channel
 from hud_mcp.plugins.view.web.viewer import viewer_app
+from hud_mcp.record.transcript import transcript_text
 from hud_mcp.session.registry import Sessions
-from hud_mcp.show.transcript import transcript_text
 from hud_mcp.store import Store
 from hud_mcp.world import WorldSpec
 

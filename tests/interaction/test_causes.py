@@ -21,10 +21,10 @@ from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.plugins.hud.operating import conclude
 from hud_mcp.record.trajectory import Receipt, TrajectorySummary
+from hud_mcp.record.transcript import transcript_text
 from hud_mcp.session.caller import OPERATOR
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
-from hud_mcp.show.transcript import transcript_text
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Cause, Outcome, cause_of

@@ -24,7 +24,7 @@ from hud_mcp.record.trajectory import (
     TrajectorySummary,
     utc_now,
 )
-from hud_mcp.show.transcript import transcript_text
+from hud_mcp.record.transcript import transcript_text
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome, SubScore
 from hud_mcp.values.observation import Screenshot

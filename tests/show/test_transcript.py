@@ -11,7 +11,7 @@ from PIL import Image
 from tables import each_of
 
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.show.transcript import (
+from hud_mcp.record.transcript import (
     transcript,
     transcript_text,
     visible,

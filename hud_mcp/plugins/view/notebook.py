@@ -24,8 +24,7 @@ from hud_mcp.record.trajectory import (
     TrajectoryStep,
     TrajectorySummary,
 )
-from hud_mcp.show.lines import visible_line
-from hud_mcp.show.transcript import end_text, picture_path
+from hud_mcp.record.transcript import end_text, picture_path, visible_line
 from hud_mcp.store import Store, opened_store
 from hud_mcp.values.outcome import outcome_classes
 

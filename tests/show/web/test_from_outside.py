@@ -24,9 +24,9 @@ from hud_mcp.plugins.view.export.scenes import scenes_of
 from hud_mcp.plugins.view.web.live import live_routes
 from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.trajectory import live_url
+from hud_mcp.record.transcript import transcript_text
 from hud_mcp.server.web.auth import Hosts
 from hud_mcp.session.receipts import ended_how
-from hud_mcp.show.transcript import transcript_text
 from hud_mcp.store import Store
 from hud_mcp.values.action import ACTION_CLASSES, ACTION_TYPES, Point, Targeted, parse_action
 from hud_mcp.values.outcome import OUTCOMES, Cause, Counts, Outcome, cause_of

@@ -17,8 +17,8 @@ from hud_mcp.base.text import without_mark
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
 from hud_mcp.record.place import check_place
+from hud_mcp.record.transcript import visible_line
 from hud_mcp.session.log import configure_logging
-from hud_mcp.show.transcript import visible_line
 
 __all__ = [
     "call",

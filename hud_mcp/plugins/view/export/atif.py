@@ -20,7 +20,7 @@ from hud_mcp.plugins.view.export.exporting import Export, Output
 from hud_mcp.plugins.view.export.files import MIME_TYPES, PictureFolder, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
-from hud_mcp.show.transcript import placed
+from hud_mcp.record.transcript import placed
 from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.grade import SubScore
 from hud_mcp.values.model_turn import ModelUse, RecordedTurn

@@ -11,8 +11,8 @@ from hud_mcp.record.trajectory import (
     ScreenshotRecord,
     TrajectoryStep,
 )
+from hud_mcp.record.transcript import call_text, removed_text, turn_facts
 from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
-from hud_mcp.show.transcript import call_text, removed_text, turn_facts
 from hud_mcp.values.action import Point, Targeted
 from hud_mcp.values.model_turn import RecordedTurn
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hud_mcp.environment.task import Task
+from hud_mcp.record.phrases import RefNames, describe_action, note_of
 from hud_mcp.record.values import Receipt, Record, TrajectoryStep
-from hud_mcp.show.phrases import RefNames, describe_action, note_of
 from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import ModelCall, RecordedTurn
 from hud_mcp.values.outcome import UNFINISHED

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from hud_mcp.record.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.values.action import Point
 
 __all__ = ["Scene", "Spot", "choose", "scenes_of"]

@@ -7,12 +7,12 @@ from typing import Any
 
 from hud_mcp.base.text import clip_and_count, clip_json
 from hud_mcp.plugins.view.web.responses import Json, finite, is_hash, seconds
+from hud_mcp.record.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.record.trajectory import (
     ScreenshotRecord,
     TrajectoryStep,
 )
 from hud_mcp.record.transcript import call_text, removed_text, turn_facts
-from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.values.action import Point, Targeted
 from hud_mcp.values.model_turn import RecordedTurn
 

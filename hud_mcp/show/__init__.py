@@ -1,1 +1,0 @@
-"""The record as people look at it, as text."""

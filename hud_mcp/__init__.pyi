@@ -107,7 +107,7 @@ from hud_mcp.plugins.view.export import export_jsonl as export_jsonl
 from hud_mcp.plugins.view.export import export_otel as export_otel
 from hud_mcp.plugins.view.export import export_parquet as export_parquet
 from hud_mcp.record.job import create_job as create_job
-from hud_mcp.record.registered_job import register_job as register_job
+from hud_mcp.record.job import register_job as register_job
 from hud_mcp.record.run import Trace as Trace
 from hud_mcp.record.values import Receipt as Receipt
 from hud_mcp.record.values import TrajectoryStep as TrajectoryStep

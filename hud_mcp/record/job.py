@@ -1,13 +1,15 @@
 """One run of a taskset by one agent: its trajectories, and their figures."""
 
 import hashlib
+import inspect
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar
 
 import anyio.to_thread
 from pydantic import Field, PrivateAttr
@@ -19,7 +21,7 @@ from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import DamagedRecord
+from hud_mcp.errors import DamagedRecord, InvalidEnvironment
 from hud_mcp.loading.provenance import recorded_sets
 from hud_mcp.record.run import Run
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary, utc_now
@@ -27,7 +29,17 @@ from hud_mcp.record.values import Pruning
 from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 
-__all__ = ["IN_PROCESS", "Job", "JobStore", "create_job", "current_job", "load_job", "new_job_id"]
+__all__ = [
+    "IN_PROCESS",
+    "Job",
+    "JobStore",
+    "create_job",
+    "current_job",
+    "load_job",
+    "new_job_id",
+    "register_job",
+]
+
 
 IN_PROCESS = "agent_in_process"
 """The key in a job's metadata of an agent that was an object of the process that ran it."""
@@ -412,3 +424,43 @@ async def load_job(job_id: str, store: Place = None) -> Job:
 def _opened(place: Place) -> AbstractAsyncContextManager[JobStore]:
     """Open the store at a place. An open store stays open."""
     return service("opened store")(place)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def register_job(
+    name: str, metadata: Mapping[str, Any] | None = None, *, store: Place = None
+) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+    """Decorate an async function: its calls of `gym.make` belong to one new job.
+
+    Each call of the function records a new job, which is `current_job` inside.
+
+    Args:
+        name: The name of the jobs.
+        metadata: Anything that is JSON.
+        store: The store of the jobs, as for `Job.create`.
+
+    Raises:
+        InvalidEnvironment: The function is not async.
+    """
+
+    def register(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidEnvironment(
+                f"register_job({name!r}) decorates an async function; {function!r} is none. Write "
+                "`async def`."
+            )
+
+        @wraps(function)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            token = current_job.set(await Job.create(name, metadata=metadata, store=store))
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                current_job.reset(token)
+
+        return run
+
+    return register

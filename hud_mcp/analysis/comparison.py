@@ -17,8 +17,13 @@ from dataclasses import dataclass
 
 from hud_mcp.analysis.groups import TimedRun
 from hud_mcp.analysis.intervals import CONFIDENCE, Column, difference_interval, is_in_range
-from hud_mcp.analysis.pass_rates import PASS_REWARD
-from hud_mcp.analysis.tries import choose_runs, counting, is_infrastructure, outcome_class
+from hud_mcp.analysis.tries import (
+    PASS_REWARD,
+    choose_runs,
+    counting,
+    is_infrastructure,
+    outcome_class,
+)
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import clusters_of
 from hud_mcp.values.outcome import NOT_BEGUN, Counts

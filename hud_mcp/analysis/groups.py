@@ -21,13 +21,15 @@ from hud_mcp.analysis.intervals import (
     is_in_range,
     mean_over_tasks,
 )
-from hud_mcp.analysis.pass_rates import PASS_REWARD, Scored, pass_rate
 from hud_mcp.analysis.tries import (
+    PASS_REWARD,
+    Scored,
     TaskStatistics,
     Try,
     choose_runs,
     counting,
     outcome_class,
+    pass_rate,
     task_statistics,
 )
 from hud_mcp.environment.task import Task

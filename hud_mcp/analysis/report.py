@@ -8,10 +8,9 @@ from typing import Any, Protocol
 from hud_mcp.analysis.generalisation import Generalisation, generalisation
 from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, TimedRun, Wanted, group_runs
 from hud_mcp.analysis.intervals import Estimate
-from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.spending import Spending, spending_of
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
-from hud_mcp.analysis.tries import counting
+from hud_mcp.analysis.tries import PASS_REWARD, counting
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 

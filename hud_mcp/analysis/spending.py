@@ -10,8 +10,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from hud_mcp.analysis.groups import TimedRun
-from hud_mcp.analysis.pass_rates import PASS_REWARD
-from hud_mcp.analysis.tries import counting
+from hud_mcp.analysis.tries import PASS_REWARD, counting
 
 __all__ = ["SLOWEST", "SlowTask", "Spending", "Spread", "spending_of"]
 

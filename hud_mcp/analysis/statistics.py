@@ -13,13 +13,17 @@ from hud_mcp.analysis.intervals import (
     is_in_range,
     mean_over_tasks,
 )
-from hud_mcp.analysis.pass_rates import PASS_REWARD, PassRate, Scored, group_sizes, pass_rate
 from hud_mcp.analysis.tries import (
+    PASS_REWARD,
+    PassRate,
+    Scored,
     TaskStatistics,
     Try,
     choose_runs,
     counting,
+    group_sizes,
     outcome_class,
+    pass_rate,
     task_statistics,
 )
 from hud_mcp.values.action import Value

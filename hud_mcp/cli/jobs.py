@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from hud_mcp.analysis.groups import DIMENSIONS, Grouping
-from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.report import JobReport
 from hud_mcp.analysis.statistics import JobStatistics
-from hud_mcp.analysis.tries import TaskStatistics, outcome_class
+from hud_mcp.analysis.tries import PASS_REWARD, TaskStatistics, outcome_class
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.job_comparison import comparison_json, load_comparison, print_comparison

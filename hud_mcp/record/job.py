@@ -15,10 +15,9 @@ import anyio.to_thread
 from pydantic import Field, PrivateAttr
 
 from hud_mcp.analysis.groups import Dimension, Grouping
-from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.report import JobReport
 from hud_mcp.analysis.statistics import JobStatistics
-from hud_mcp.analysis.tries import counting
+from hud_mcp.analysis.tries import PASS_REWARD, counting
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import DamagedRecord, InvalidEnvironment

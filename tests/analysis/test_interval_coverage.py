@@ -20,7 +20,7 @@ import pytest
 
 from hud_mcp.analysis import intervals
 from hud_mcp.analysis.intervals import Column, Interval, difference_interval, mean_interval
-from hud_mcp.analysis.pass_rates import pass_at_k, pass_hat_k
+from hud_mcp.analysis.tries import pass_at_k, pass_hat_k
 
 ALL = os.environ.get("HUD_MCP_PROVE") == "1"
 """Whether this is `make prove`."""

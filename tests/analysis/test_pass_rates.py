@@ -8,7 +8,7 @@ import pytest
 from tables import each_of
 from tried import End, rate, statistics
 
-from hud_mcp.analysis.pass_rates import pass_at_k, pass_hat_k
+from hud_mcp.analysis.tries import pass_at_k, pass_hat_k
 from hud_mcp.values.outcome import Outcome
 
 

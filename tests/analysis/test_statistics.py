@@ -6,9 +6,8 @@ import pytest
 from tables import each_of
 from tried import AT, BROKEN, End, Try, statistics, tries
 
-from hud_mcp.analysis.pass_rates import PassRate
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
-from hud_mcp.analysis.tries import outcome_class
+from hud_mcp.analysis.tries import PassRate, outcome_class
 from hud_mcp.values.outcome import Outcome, outcome_classes
 
 

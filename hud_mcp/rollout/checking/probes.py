@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from pydantic import Field, ValidationError
 
-from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.analysis.tries import PASS_REWARD
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task, Validation
 from hud_mcp.errors import HudMcpError

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.analysis.tries import PASS_REWARD
 from hud_mcp.base.text import clip
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task

@@ -18,10 +18,10 @@ from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import ActionFailed
-from hud_mcp.plugins.view.web.pages import desk_page
-from hud_mcp.plugins.view.web.responses import (
+from hud_mcp.plugins.view.web.pages import (
     Json,
     asset_route,
+    desk_page,
     html_answer,
     json_answer,
     not_found,

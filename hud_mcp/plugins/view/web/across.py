@@ -25,7 +25,7 @@ from hud_mcp.analysis.comparison import (
     compare_jobs,
 )
 from hud_mcp.plugins.view.outlines import Outlines
-from hud_mcp.plugins.view.web.responses import Json, finite, iso, json_answer
+from hud_mcp.plugins.view.web.pages import Json, finite, iso, json_answer
 from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED

@@ -20,12 +20,12 @@ from starlette.types import Receive, Scope, Send
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.base.text import clip_and_count
 from hud_mcp.errors import StoreFailed
-from hud_mcp.plugins.view.web.pages import live_page
-from hud_mcp.plugins.view.web.responses import (
+from hud_mcp.plugins.view.web.pages import (
     Json,
     asset_route,
     encode,
     html_answer,
+    live_page,
     not_found,
     picture_answer,
     seconds,

@@ -16,8 +16,7 @@ import anyio.to_thread
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.plugins.view.web.jobs import job_data
-from hud_mcp.plugins.view.web.pages import report_page
-from hud_mcp.plugins.view.web.responses import Json, is_hash
+from hud_mcp.plugins.view.web.pages import Json, is_hash, report_page
 from hud_mcp.plugins.view.web.steps import StepRows
 from hud_mcp.plugins.view.web.trajectories import damaged_detail, detail
 from hud_mcp.record.job import Job

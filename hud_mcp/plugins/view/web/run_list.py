@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from hud_mcp.analysis.tries import PASS_REWARD
 from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.plugins.view.web.jobs import REPEATED, JobFigures
-from hud_mcp.plugins.view.web.responses import Json, finite
+from hud_mcp.plugins.view.web.pages import Json, finite
 from hud_mcp.plugins.view.web.trajectories import shown_outcome
 from hud_mcp.values.outcome import UNFINISHED, OutcomeClass, outcome_classes
 

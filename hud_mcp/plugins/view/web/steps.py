@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from hud_mcp.base.text import clip_and_count, clip_json
-from hud_mcp.plugins.view.web.responses import Json, finite, is_hash, seconds
+from hud_mcp.plugins.view.web.pages import Json, finite, is_hash, seconds
 from hud_mcp.record.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.record.trajectory import (
     ScreenshotRecord,

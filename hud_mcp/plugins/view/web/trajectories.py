@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from hud_mcp.analysis.tries import PASS_REWARD
 from hud_mcp.base.text import clip, clip_and_count, clip_json
-from hud_mcp.plugins.view.web.responses import Json, finite, iso, seconds
+from hud_mcp.plugins.view.web.pages import Json, finite, iso, seconds
 from hud_mcp.record.trajectory import (
     Receipt,
     Trajectory,

@@ -19,13 +19,13 @@ from hud_mcp.plugins.view.web.across import Across
 from hud_mcp.plugins.view.web.job_pages import JobPages, number_of, table_row
 from hud_mcp.plugins.view.web.jobs import jobs_data
 from hud_mcp.plugins.view.web.live import live_routes
-from hud_mcp.plugins.view.web.pages import viewer_page
-from hud_mcp.plugins.view.web.responses import (
+from hud_mcp.plugins.view.web.pages import (
     Json,
     encode,
     html_answer,
     json_answer,
     picture_answer,
+    viewer_page,
 )
 from hud_mcp.plugins.view.web.steps import StepRows
 from hud_mcp.plugins.view.web.trajectories import detail

@@ -4,7 +4,7 @@ from test_groups import row, run
 
 from hud_mcp.analysis.report import JobReport
 from hud_mcp.plugins.view.web.jobs import job_data
-from hud_mcp.plugins.view.web.trajectories import trajectory_row
+from hud_mcp.plugins.view.web.trajectory import trajectory_row
 from hud_mcp.record.job import Job
 
 TASKS = [row("a", difficulty="easy"), row("b", difficulty="hard")]

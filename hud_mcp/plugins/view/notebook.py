@@ -15,7 +15,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.view.web.pages import Json, encode, notebook_page
 from hud_mcp.plugins.view.web.report import ReadPicture, embed_pictures, whole_run
-from hud_mcp.plugins.view.web.trajectories import trajectory_row
+from hud_mcp.plugins.view.web.trajectory import trajectory_row
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
     ScreenshotRecord,

@@ -26,7 +26,7 @@ from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.plugins.view.web.jobs import REPEATED, expected_rewards, figure_job
 from hud_mcp.plugins.view.web.pages import Json, json_answer
 from hud_mcp.plugins.view.web.run_list import ListedRun, RowQuery, RunList, list_runs
-from hud_mcp.plugins.view.web.trajectories import trajectory_row
+from hud_mcp.plugins.view.web.trajectory import trajectory_row
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store

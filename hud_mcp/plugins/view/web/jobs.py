@@ -18,7 +18,7 @@ from hud_mcp.loading.provenance import SETS
 from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.plugins.view.web.pages import Json, finite, iso, seconds
-from hud_mcp.plugins.view.web.trajectories import shown_outcome
+from hud_mcp.plugins.view.web.trajectory import shown_outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
     Trajectory,

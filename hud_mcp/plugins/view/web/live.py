@@ -30,7 +30,7 @@ from hud_mcp.plugins.view.web.pages import (
     picture_answer,
     seconds,
 )
-from hud_mcp.plugins.view.web.steps import StepRows
+from hud_mcp.plugins.view.web.trajectory import StepRows
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.store import Store

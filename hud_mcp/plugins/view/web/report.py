@@ -17,8 +17,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.plugins.view.web.jobs import job_data
 from hud_mcp.plugins.view.web.pages import Json, is_hash, report_page
-from hud_mcp.plugins.view.web.steps import StepRows
-from hud_mcp.plugins.view.web.trajectories import damaged_detail, detail
+from hud_mcp.plugins.view.web.trajectory import StepRows, damaged_detail, detail
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectorySummary
 from hud_mcp.store import Store

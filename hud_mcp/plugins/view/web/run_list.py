@@ -14,7 +14,7 @@ from hud_mcp.analysis.tries import PASS_REWARD
 from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.plugins.view.web.jobs import REPEATED, JobFigures
 from hud_mcp.plugins.view.web.pages import Json, finite
-from hud_mcp.plugins.view.web.trajectories import shown_outcome
+from hud_mcp.plugins.view.web.trajectory import shown_outcome
 from hud_mcp.values.outcome import UNFINISHED, OutcomeClass, outcome_classes
 
 __all__ = ["ListedRun", "RowQuery", "RunList", "SortKey", "list_runs"]

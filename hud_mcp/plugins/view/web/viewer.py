@@ -27,8 +27,7 @@ from hud_mcp.plugins.view.web.pages import (
     picture_answer,
     viewer_page,
 )
-from hud_mcp.plugins.view.web.steps import StepRows
-from hud_mcp.plugins.view.web.trajectories import detail
+from hud_mcp.plugins.view.web.trajectory import StepRows, detail
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.store import Store

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from hud_mcp.plugins.view.brief_run import BriefRun
-    from hud_mcp.plugins.view.sql.counts import JobProgress
-    from hud_mcp.plugins.view.sql.outline import RunPlace
+    from hud_mcp.plugins.view.sql.outline import JobProgress, RunPlace
 
 __all__ = ["Outlines", "opened_store"]
 
@@ -90,8 +89,8 @@ class Outlines:
 
     async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
         """Return each job's sessions, grades and mean reward; the key None has the loose ones."""
-        return await self._database.read(lambda c: sql.counts.count_rewards(c))  # noqa: PLW0108  # SQLAlchemy loads on that thread
+        return await self._database.read(lambda c: sql.outline.count_rewards(c))  # noqa: PLW0108  # SQLAlchemy loads on that thread
 
     async def count_progress(self, alive_since: datetime) -> "dict[str, JobProgress]":
         """Return each job's progress by its id. A server that gave a sign since then is alive."""
-        return await self._database.read(lambda c: sql.counts.count_progress(c, alive_since))
+        return await self._database.read(lambda c: sql.outline.count_progress(c, alive_since))

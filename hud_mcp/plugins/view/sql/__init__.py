@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.view.sql import counts as counts
     from hud_mcp.plugins.view.sql import outline as outline
 else:
     __getattr__ = lazy_names(__name__)

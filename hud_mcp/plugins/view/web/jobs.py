@@ -30,7 +30,7 @@ from hud_mcp.store.lease import LEASE_S
 from hud_mcp.values.outcome import outcome_classes
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.view.sql.counts import JobProgress
+    from hud_mcp.plugins.view.sql.outline import JobProgress
 
 __all__ = [
     "REPEATED",

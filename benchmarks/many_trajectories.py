@@ -27,7 +27,7 @@ from sqlalchemy import Connection
 
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import read_place
-from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, TrajectoryStep
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.store import sql
 from hud_mcp.store.sql.jobs import insert_job
 from hud_mcp.store.sql.schema import job_runs, sessions, steps

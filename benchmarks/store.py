@@ -26,7 +26,8 @@ import anyio
 from hud_mcp import Environment, Observation
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Trajectory, TrajectoryStep, utc_now
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import TrajectoryStep, utc_now
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session

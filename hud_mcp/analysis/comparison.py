@@ -28,17 +28,6 @@ from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import clusters_of
 from hud_mcp.values.outcome import NOT_BEGUN, Counts
 
-__all__ = [
-    "ComparedTask",
-    "Comparison",
-    "Difference",
-    "JobDifference",
-    "JobRuns",
-    "TaskResult",
-    "compare_jobs",
-    "sign_test",
-]
-
 _ROUNDING = 1e-9
 
 

@@ -21,22 +21,6 @@ from hud_mcp.loading.provenance import (
 from hud_mcp.values.context import Scalar
 from hud_mcp.values.outcome import Counts
 
-__all__ = [
-    "MAX_BINS",
-    "MAX_CHOICES",
-    "TRAIN",
-    "WITHOUT",
-    "BinRange",
-    "ContextTable",
-    "ContextualRun",
-    "CountedRun",
-    "Shape",
-    "counted_runs",
-    "range_text",
-    "shape_of",
-]
-
-
 MAX_BINS = 6
 """The most bins of the train range, or of all values if nothing is split."""
 

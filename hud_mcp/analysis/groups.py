@@ -38,8 +38,6 @@ from hud_mcp.values.action import Value
 from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import NOT_BEGUN, OutcomeClass, outcome_classes
 
-__all__ = ["DIMENSIONS", "Dimension", "Grouping", "RunGroup", "TimedRun", "group_runs"]
-
 Dimension = Literal["set", "difficulty", "skill", "environment", "template", "split"]
 """A property of rows by which runs are grouped."""
 

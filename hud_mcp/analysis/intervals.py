@@ -25,22 +25,6 @@ from pydantic import Field
 
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "CONFIDENCE",
-    "FEWEST_OF_A_SIDE",
-    "OUT_OF_RANGE",
-    "Column",
-    "Estimate",
-    "Interval",
-    "difference_interval",
-    "estimate_of",
-    "interval_text",
-    "is_in_range",
-    "mean_interval",
-    "mean_over_tasks",
-]
-
-
 CONFIDENCE = 0.95
 
 FEWEST_OF_A_SIDE = 5

@@ -15,19 +15,6 @@ from hud_mcp.analysis.tries import PASS_REWARD, counting
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 
-__all__ = [
-    "SLOWEST",
-    "JobReport",
-    "ReportedJob",
-    "ReportedRun",
-    "Row",
-    "SlowTask",
-    "Spending",
-    "Spread",
-    "spending_of",
-]
-
-
 SLOWEST = 5
 
 

@@ -37,7 +37,7 @@ from hud_mcp.values.outcome import (
     outcome_classes,
 )
 
-__all__ = ["Aside", "JobStatistics", "job_statistics"]
+__all__ = ["JobStatistics"]
 
 _BUSY = "calls were refused while the machine was busy: run fewer at once"
 

@@ -18,24 +18,6 @@ from hud_mcp.values.outcome import (
     class_of,
 )
 
-__all__ = [
-    "PASS_REWARD",
-    "PassRate",
-    "Scored",
-    "TaskStatistics",
-    "Try",
-    "choose_runs",
-    "counting",
-    "group_sizes",
-    "is_infrastructure",
-    "outcome_class",
-    "pass_at_k",
-    "pass_hat_k",
-    "pass_rate",
-    "plan",
-    "task_statistics",
-]
-
 
 class Try(Protocol):
     """One try of a task, in short; a `TrajectorySummary` is one."""

@@ -23,21 +23,12 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import DamagedRecord, InvalidEnvironment
 from hud_mcp.loading.provenance import recorded_sets
 from hud_mcp.record.run import Run
-from hud_mcp.record.trajectory import Trajectory, TrajectorySummary, utc_now
-from hud_mcp.record.values import Pruning
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.values import Pruning, utc_now
 from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "IN_PROCESS",
-    "Job",
-    "JobStore",
-    "create_job",
-    "current_job",
-    "load_job",
-    "new_job_id",
-    "register_job",
-]
+__all__ = ["Job", "create_job", "load_job", "register_job"]
 
 
 IN_PROCESS = "agent_in_process"
@@ -49,41 +40,31 @@ def new_job_id() -> str:
     return f"job-{secrets.token_hex(6)}"
 
 
-class JobStore(Protocol):
+class _Store(Protocol):
     """The calls of a store that a job makes. `hud_mcp.Store` has them."""
 
-    async def add_job(self, job: "Job", tasks: Sequence[Task] = ()) -> None:
-        """Record a job and its tasks."""
-        ...
+    async def add_job(self, job: "Job", tasks: Sequence[Task] = ()) -> None: ...
 
-    async def update_job(self, job: "Job") -> None:
-        """Record a job's present row."""
-        ...
+    async def update_job(self, job: "Job") -> None: ...
 
-    async def plan_run(self, job_id: str, run: str) -> None:
-        """Add a run to a job's plan."""
-        ...
+    async def plan_run(self, job_id: str, run: str) -> None: ...
 
-    async def find_job_id(self, text: str) -> str:
-        """Return the whole id of a job."""
-        ...
+    async def find_job_id(self, text: str) -> str: ...
 
-    async def load_job(self, job_id: str, *, turns: bool = False) -> "tuple[Job, list[Trajectory]]":
-        """Return a job and its trajectories."""
-        ...
+    async def load_job(
+        self, job_id: str, *, turns: bool = False
+    ) -> "tuple[Job, list[Trajectory]]": ...
 
-    async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> "tuple[Job, list[str]]":
-        """Return a job and the ids of its trajectories."""
-        ...
+    async def load_job_ids(
+        self, job_id: str, *, foreign: bool = False
+    ) -> "tuple[Job, list[str]]": ...
 
     async def load_job_summary(
         self, job_id: str
-    ) -> "tuple[Job, list[Task], list[TrajectorySummary]]":
-        """Return a job, its tasks, and its trajectories in short."""
-        ...
+    ) -> "tuple[Job, list[Task], list[TrajectorySummary]]": ...
 
 
-Place = JobStore | str | Path | None
+Place = _Store | str | Path | None
 """The place of a job: an open store, which stays open, a path or a URL; None for the default."""
 
 
@@ -420,7 +401,7 @@ async def load_job(job_id: str, store: Place = None) -> Job:
     return job.kept_in(store)
 
 
-def _opened(place: Place) -> AbstractAsyncContextManager[JobStore]:
+def _opened(place: Place) -> AbstractAsyncContextManager[_Store]:
     """Open the store at a place. An open store stays open."""
     return service("opened store")(place)
 

@@ -8,9 +8,6 @@ from hud_mcp.base.text import clip_json
 from hud_mcp.errors import InvalidAction
 from hud_mcp.values.action import Action, parse_action
 
-__all__ = ["RefNames", "describe_action", "describe_step", "note_of", "read_action"]
-
-
 _REF_LINE = re.compile(r"^\s*[-+]?\s*(.+?)(?: \[[^\]]*\])*? \[ref=(\w+)\]", re.MULTILINE)
 
 _LOOKS = ("screenshot", "step")

@@ -8,19 +8,6 @@ from platformdirs import user_data_path
 
 from hud_mcp.errors import StoreFailed
 
-__all__ = [
-    "PICTURES_VARIABLE",
-    "STORE_VARIABLE",
-    "check_place",
-    "default_store_file",
-    "default_store_url",
-    "is_store_named",
-    "kind_problem",
-    "read_pictures_place",
-    "read_place",
-    "shown_url",
-]
-
 STORE_VARIABLE = "HUD_MCP_STORE"
 PICTURES_VARIABLE = "HUD_MCP_PICTURES"
 

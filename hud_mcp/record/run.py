@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from hud_mcp.environment.task import Task
 
-__all__ = ["Run", "RunClient", "RunGrade", "RunStep", "Trace"]
+__all__ = ["Run", "Trace"]
 
 
 @dataclass

@@ -14,24 +14,14 @@ from hud_mcp.record.values import (
     Pruning,
     Receipt,
     Record,
-    ScreenshotRecord,
     TrajectoryStep,
-    utc_now,
 )
 from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 from hud_mcp.values.grade import Cause, Outcome, cause_of
 from hud_mcp.values.model_turn import ModelUse
 
-__all__ = [
-    "Receipt",
-    "ScreenshotRecord",
-    "Trajectory",
-    "TrajectoryStep",
-    "TrajectorySummary",
-    "live_url",
-    "utc_now",
-]
+__all__ = ["Trajectory"]
 
 
 def live_url(base: str, token: str) -> str:

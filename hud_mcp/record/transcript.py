@@ -16,28 +16,6 @@ from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import ModelCall, RecordedTurn
 from hud_mcp.values.outcome import UNFINISHED
 
-__all__ = [
-    "Line",
-    "block",
-    "call_text",
-    "end_text",
-    "indented",
-    "json_text",
-    "labelled",
-    "picture_path",
-    "placed",
-    "removed_text",
-    "seconds_between",
-    "shortened",
-    "transcript",
-    "transcript_text",
-    "turn_facts",
-    "turn_lines",
-    "visible",
-    "visible_line",
-]
-
-
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Marks that change the direction of text, so that it reads as another one."""
 

@@ -11,18 +11,7 @@ from hud_mcp.values.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.values.model_turn import ModelUse, RecordedTurn, sum_told
 from hud_mcp.values.observation import Screenshot
 
-__all__ = [
-    "BEHIND",
-    "SNAPSHOT",
-    "TARGETS",
-    "UNDONE",
-    "Pruning",
-    "Receipt",
-    "Record",
-    "ScreenshotRecord",
-    "TrajectoryStep",
-    "utc_now",
-]
+__all__ = ["Receipt", "TrajectoryStep"]
 
 
 class Pruning(Value):

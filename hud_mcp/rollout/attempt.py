@@ -19,7 +19,7 @@ from hud_mcp.agents.command import CommandDied
 from hud_mcp.agents.kind import Solver
 from hud_mcp.base.contention import Contention
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation, SessionIds
 from hud_mcp.rollout.link import ServerLost
 from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout

@@ -13,7 +13,7 @@ import anyio
 
 from hud_mcp.agents.agent import Reply, turns_meta
 from hud_mcp.errors import HudMcpError
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.rollout.link import (
     SUSPECT,
     ConnectionLost,

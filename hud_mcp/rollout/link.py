@@ -21,7 +21,7 @@ from hud_mcp.base import libraries
 from hud_mcp.base.child import OwnServer, drain
 from hud_mcp.base.listening import LOOPBACK
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionResuming, WorldDied, sole_cause
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import STOPPING
 from hud_mcp.session.receipts import NOTHING_DONE
 

@@ -16,14 +16,8 @@ from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
-from hud_mcp.record.trajectory import (
-    Receipt,
-    Trajectory,
-    TrajectoryStep,
-    TrajectorySummary,
-    utc_now,
-)
-from hud_mcp.record.values import BEHIND
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.values import BEHIND, Receipt, TrajectoryStep, utc_now
 from hud_mcp.session.history import FINAL_RESPONSE, standing
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions

@@ -19,7 +19,8 @@ from hud_mcp.analysis.tries import counting, outcome_class, plan
 from hud_mcp.base.contention import Contention
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.record.trajectory import Receipt, TrajectorySummary
+from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.record.values import Receipt
 from hud_mcp.rollout.link import ServerLost
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome, OutcomeClass, cause_of, class_of
 

@@ -21,7 +21,7 @@ from hud_mcp.base import libraries
 from hud_mcp.base.lines import LineBuffer, dump_line
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.rollout import surfaces
 from hud_mcp.rollout.link import (
     CALL_S,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hud_mcp.errors import InvalidTask, SessionEnded
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.receipts import ended_text, next_step
 from hud_mcp.session.registry import Sessions

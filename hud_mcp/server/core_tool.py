@@ -22,7 +22,7 @@ from hud_mcp.errors import (
     clipped,
     sole_cause,
 )
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
 from hud_mcp.server.results import error_result

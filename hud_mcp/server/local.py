@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import perform_call
 from hud_mcp.server.own_tools import OwnTool, own_tools

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.registry import service
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.results import trajectory_view

@@ -1,7 +1,7 @@
 """The submission of an answer: recorded with a look at the world, and only then handed over."""
 
 from hud_mcp.errors import EnvironmentFailed, LimitReached, StoreFailed
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.session.draft import Draft, why
 from hud_mcp.session.events import Answered
 from hud_mcp.session.history import FINAL_RESPONSE

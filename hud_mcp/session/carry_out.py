@@ -17,7 +17,7 @@ from hud_mcp.errors import (
     StoreFailed,
     WorldDied,
 )
-from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session import events as ev
 from hud_mcp.session.events import Event, NotBack, Phase, Resumed, Staged
 from hud_mcp.session.held_task import HeldTask, Rest

@@ -16,7 +16,7 @@ import anyio
 
 from hud_mcp.environment.world import World
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, StoreFailed
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.session.draft import Draft
 from hud_mcp.session.events import Post, Rested
 from hud_mcp.session.journal import Journal

@@ -11,7 +11,7 @@ from typing import Protocol
 import anyio
 
 from hud_mcp.errors import InvalidTask, SessionEnded, SessionNotFound, SessionResuming
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import HTTP, Caller
 from hud_mcp.session.events import Phase
 from hud_mcp.session.receipts import RESUMING, digest, ended_text

@@ -9,8 +9,7 @@ from functools import partial
 import anyio
 
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.record.trajectory import Receipt, TrajectoryStep, utc_now
-from hud_mcp.record.values import BEHIND
+from hud_mcp.record.values import BEHIND, Receipt, TrajectoryStep, utc_now
 from hud_mcp.session.draft import Draft
 from hud_mcp.session.events import Post, TakenOver
 from hud_mcp.session.history import trail

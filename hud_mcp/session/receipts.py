@@ -9,7 +9,7 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.base.contention import Contention
 from hud_mcp.base.version import __version__
 from hud_mcp.environment.task import Task
-from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.events import Phase
 from hud_mcp.session.journal import Journal

@@ -7,7 +7,7 @@ from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity, Leaving, Lifecycle, OpenEndpoints, Program
 from hud_mcp.session.catalogue import Catalogue

@@ -11,7 +11,7 @@ import anyio
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
-from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue

@@ -15,7 +15,7 @@ from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import IdTaken, InvalidTask, LimitReached, SessionBusy, SessionEnded, clipped
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.registry import service
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.capacity import Capacity, Count

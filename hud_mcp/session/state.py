@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session import events as ev
 from hud_mcp.session.events import SHOWN, Meets, Phase, SessionState
 from hud_mcp.session.session_end import SessionEnd, died_again, not_back

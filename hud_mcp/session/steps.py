@@ -15,7 +15,7 @@ from hud_mcp.errors import (
     InvalidAction,
     LimitReached,
 )
-from hud_mcp.record.trajectory import TrajectoryStep
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.session.answers import check_answer, look_at_answer, take_answer
 from hud_mcp.session.draft import (
     Draft,

@@ -9,13 +9,8 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean_file
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import STORE_VARIABLE
-from hud_mcp.record.trajectory import (
-    Receipt,
-    ScreenshotRecord,
-    Trajectory,
-    TrajectoryStep,
-    TrajectorySummary,
-)
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.store import sql
 from hud_mcp.store.database import Database
 from hud_mcp.store.files import ObjectStore, read_file

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.base import libraries
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.files import make_private_folder
 from hud_mcp.store.stored_session import WaitingSession

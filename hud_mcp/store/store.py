@@ -21,7 +21,8 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import default_store_url, read_pictures_place
-from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.registry import service
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive

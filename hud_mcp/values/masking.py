@@ -9,9 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-__all__ = ["MASK", "masked"]
-
-
 MASK = "[masked]"
 
 _SHAPES = re.compile(

@@ -11,22 +11,7 @@ from pydantic import Field
 from hud_mcp.values.action import Value
 from hud_mcp.values.masking import masked
 
-__all__ = [
-    "MODEL",
-    "REDACTABLE",
-    "TURNS",
-    "TURN_BYTES",
-    "TURN_BYTES_IN_ALL",
-    "ModelCall",
-    "ModelTurn",
-    "ModelUse",
-    "RecordedTurn",
-    "RedactedField",
-    "Redaction",
-    "TokenUsage",
-    "bounded",
-    "sum_told",
-]
+__all__ = ["ModelCall", "ModelTurn", "TokenUsage"]
 
 
 MODEL = "hud-mcp/model"

@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome

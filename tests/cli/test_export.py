@@ -21,7 +21,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp.cli import main
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import ScreenshotRecord, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.observation import Screenshot

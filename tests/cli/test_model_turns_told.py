@@ -12,7 +12,7 @@ from kept_runs import AT, add_run
 
 from hud_mcp.cli import main
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import TrajectoryStep
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.model_turn import ModelTurn

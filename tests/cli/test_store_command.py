@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from hud_mcp.cli import main
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome

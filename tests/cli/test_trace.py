@@ -10,7 +10,8 @@ from kept_runs import AT, record_run
 from PIL import Image
 
 from hud_mcp.cli import main
-from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import ScreenshotRecord, TrajectoryStep
 from hud_mcp.task import Task
 from hud_mcp.values.observation import Screenshot
 

@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import BrokenByAgent, GraderFailed
 from hud_mcp.loading.source import load_environments
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.rollout.checking.shell import SHAPES, left_as
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session

@@ -20,8 +20,9 @@ from waiting import PATIENCE_S
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.plugins.hud.operating import conclude
-from hud_mcp.record.trajectory import Receipt, TrajectorySummary
+from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.record.transcript import transcript_text
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import OPERATOR
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller

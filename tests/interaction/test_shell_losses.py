@@ -19,8 +19,8 @@ from peers import ENVIRONMENTS, load
 from phoenix import Phoenix, phoenix
 from waiting import until
 
-from hud_mcp.record.trajectory import Receipt, Trajectory
-from hud_mcp.record.values import SNAPSHOT
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import SNAPSHOT, Receipt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 

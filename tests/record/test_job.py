@@ -13,7 +13,8 @@ from waiting import PATIENCE_S
 from hud_mcp import Job, Store, Task, Taskset, load_job
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.view.outlines import Outlines
-from hud_mcp.record.trajectory import Receipt, Trajectory
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt
 from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio

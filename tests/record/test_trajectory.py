@@ -16,15 +16,9 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp
-from hud_mcp.record.trajectory import (
-    Receipt,
-    ScreenshotRecord,
-    Trajectory,
-    TrajectoryStep,
-    TrajectorySummary,
-    utc_now,
-)
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
 from hud_mcp.record.transcript import transcript_text
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome, SubScore
 from hud_mcp.values.observation import Screenshot

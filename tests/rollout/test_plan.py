@@ -8,7 +8,8 @@ from tables import each_of
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, TrajectorySummary, utc_now
+from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.run import PlannedRun, derived_seed, plan_runs
 from hud_mcp.task import Task

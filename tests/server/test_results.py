@@ -18,7 +18,8 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.environment import REWARD_POLICIES, Environment
-from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.server.results import (
     error_result,
     image_result,

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.events import Phase
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.state import State

@@ -11,7 +11,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
-from hud_mcp.record.trajectory import Receipt, Trajectory
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.session import Session
 from hud_mcp.task import Task

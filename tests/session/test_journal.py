@@ -9,7 +9,8 @@ import pytest
 from waiting import PATIENCE_S
 
 from hud_mcp import Store, Task
-from hud_mcp.record.trajectory import Receipt, Trajectory
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.state import State
 from hud_mcp.values.grade import Outcome

@@ -22,7 +22,7 @@ from hud_mcp.errors import (
     SessionEnded,
 )
 from hud_mcp.plugins.hud.operating import conclude
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions

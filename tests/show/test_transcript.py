@@ -10,13 +10,14 @@ import records
 from PIL import Image
 from tables import each_of
 
-from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.transcript import (
     transcript,
     transcript_text,
     visible,
     visible_line,
 )
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome, SubScore
 from hud_mcp.values.observation import Screenshot

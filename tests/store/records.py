@@ -16,7 +16,8 @@ from PIL import Image
 from sqlalchemy import Connection, Engine, create_engine, event
 
 import hud_mcp
-from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome

@@ -17,7 +17,7 @@ from waiting import PATIENCE_S, let_pass
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome

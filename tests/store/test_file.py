@@ -18,7 +18,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import NewStep, Store
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.sql import reading, servers

@@ -6,7 +6,8 @@ import pytest
 
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Trajectory, utc_now
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import utc_now
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 

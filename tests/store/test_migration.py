@@ -18,7 +18,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.store.sql.migrations import REVISIONS, upgrade
 from hud_mcp.store.sql.schema import VERSION, metadata

@@ -10,7 +10,7 @@ from records import begin, picture, receipt, step
 from hud_mcp.plugins.view.export.files import MANIFEST, new_file, new_folder, write_whole
 from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

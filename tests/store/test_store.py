@@ -24,7 +24,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord, utc_now
+from hud_mcp.record.values import ScreenshotRecord, utc_now
 from hud_mcp.store import Store, default_store_url
 from hud_mcp.values.grade import Outcome
 

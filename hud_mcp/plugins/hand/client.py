@@ -23,17 +23,6 @@ from hud_mcp.session.caller import digest_token
 from hud_mcp.session.finding import MOST
 from hud_mcp.store import Store
 
-__all__ = [
-    "NOTHING",
-    "Asked",
-    "NothingOpen",
-    "answers",
-    "ask",
-    "list_open",
-    "reached",
-    "stop_server",
-]
-
 _URL = "http://localhost:1/mcp"
 """The socket leads to the server, whatever address stands here."""
 

@@ -22,8 +22,6 @@ from hud_mcp.record.place import default_store_url, read_place
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Lock", "Notes", "Place", "place_of"]
-
 _SOCKET_BYTES = 100
 """The longest path of a socket: macOS has 104 bytes, Linux 108, each with a zero."""
 

@@ -2,8 +2,6 @@
 
 from hud_mcp.registry import Command, Plugin
 
-__all__ = ["PLUGIN"]
-
 PLUGIN = Plugin(
     "hand",
     commands={

@@ -21,8 +21,6 @@ from hud_mcp.session.caller import digest_token
 from hud_mcp.session.finding import MOST
 from hud_mcp.session.registry import Sessions
 
-__all__ = ["USER", "notes_of", "serve_by_hand"]
-
 logger = logging.getLogger(__name__)
 
 USER = "by hand"

@@ -24,7 +24,7 @@ from hud_mcp.errors import (
     SessionEnded,
     SessionResuming,
 )
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.draft import Stepped, as_actions, as_shown
 from hud_mcp.session.events import EndWanted, Meets
 from hud_mcp.session.history import BY_AGENT, FINAL_RESPONSE

@@ -36,7 +36,8 @@ from hud_mcp.plugins.hud.operating import (
     tell_step,
 )
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, live_url
+from hud_mcp.record.trajectory import live_url
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions

@@ -24,7 +24,7 @@ from hud_mcp.plugins.hud.wire.hud_session import PRINCIPAL
 from hud_mcp.plugins.hud.wire.streams import Place
 from hud_mcp.record.job import Job
 from hud_mcp.record.run import Run, RunGrade, RunStep
-from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.rollout.run import FirstSigns, PlannedRun, Rollout, plan_runs
 from hud_mcp.rollout.trusted import (
     TrustedJob,

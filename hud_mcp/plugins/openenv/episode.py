@@ -14,8 +14,6 @@ from hud_mcp.session.caller import LOOK, Caller
 from hud_mcp.values.action import is_answer
 from hud_mcp.values.call import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
 
-__all__ = ["Episode", "Refused", "split_of"]
-
 Row = dict[str, Any]
 
 _STARTS = ("template", "arguments", "environment", "context")

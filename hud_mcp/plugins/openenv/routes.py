@@ -22,8 +22,6 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.values.observation import ImageFormat
 
-__all__ = ["WIRE", "openenv_routes"]
-
 logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]

@@ -18,9 +18,6 @@ from hud_mcp.plugins.openenv.tools import listed_tools
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.caller import Caller
 
-__all__ = ["McpBeside", "Places", "is_openenv_call", "rpc_error", "rpc_reply"]
-
-
 Row = dict[str, Any]
 
 _CREATE, _CLOSE = "openenv/session/create", "openenv/session/close"

@@ -8,9 +8,6 @@ from hud_mcp.base import libraries
 from hud_mcp.server.local import LocalTools
 from hud_mcp.server.view import View
 
-__all__ = ["ANSWER", "action_schema", "listed_tools", "plain_values", "world_actions"]
-
-
 ANSWER = "answer"
 
 

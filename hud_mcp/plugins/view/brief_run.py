@@ -8,8 +8,6 @@ from hud_mcp.environment.task import Task
 from hud_mcp.values.grade import Cause, Outcome
 from hud_mcp.values.model_turn import ModelUse
 
-__all__ = ["BriefRun"]
-
 
 @dataclass(slots=True)
 class BriefRun:

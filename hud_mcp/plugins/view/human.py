@@ -30,9 +30,6 @@ from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.server.web.listener import serving
 from hud_mcp.values.action import ACTION_CLASSES
 
-__all__ = ["HUMAN", "Desk", "HumanAgent", "Turn", "action_forms", "open_desk"]
-
-
 _MOST_BUTTONS = 18
 _NAMED = re.compile(r"(-?\d+) ([^;]+?)(?=;|\.?$)")
 _OWN_FIELDS = frozenset({"type", "reasoning", "logs", "point", "selector", "hold_keys", "pattern"})

@@ -17,18 +17,11 @@ from hud_mcp.plugins.view.web.pages import Json, encode, notebook_page
 from hud_mcp.plugins.view.web.report import ReadPicture, embed_pictures, whole_run
 from hud_mcp.plugins.view.web.trajectory import trajectory_row
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import (
-    ScreenshotRecord,
-    Trajectory,
-    TrajectoryStep,
-    TrajectorySummary,
-)
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
 from hud_mcp.record.transcript import end_text, picture_path, visible_line
+from hud_mcp.record.values import ScreenshotRecord, TrajectoryStep
 from hud_mcp.store import Store, opened_store
 from hud_mcp.values.outcome import outcome_classes
-
-__all__ = ["FRAME_LIMIT_BYTES", "MOST_ROWS", "counted", "job_html", "trajectory_html"]
-
 
 FRAME_LIMIT_BYTES = 8_000_000
 """The most bytes of a frame's pictures and texts: a notebook keeps them in its own file."""

@@ -11,15 +11,12 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import sql as store_sql
 from hud_mcp.store.database import Database
-from hud_mcp.store.store import opened_store
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from hud_mcp.plugins.view.brief_run import BriefRun
     from hud_mcp.plugins.view.sql.outline import JobProgress, RunPlace
-
-__all__ = ["Outlines", "opened_store"]
 
 
 class Outlines:

@@ -27,8 +27,6 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 
-__all__ = ["Subscriptions", "serve_subscriptions"]
-
 logger = logging.getLogger(__name__)
 
 Context = ServerRequestContext[str, Any]

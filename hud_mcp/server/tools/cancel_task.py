@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.server.arguments import Argument, open_schema, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool

@@ -11,7 +11,7 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.server.arguments import (
     Argument,
     either_field,

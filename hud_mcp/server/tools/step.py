@@ -8,7 +8,7 @@ from typing import Any, Literal
 from hud_mcp.base.absent import ObjectReader
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.server.arguments import ACTION, Argument, list_schema, object_schema, string_schema
 from hud_mcp.server.call import PLAIN, VALUES, Call, one_of
 from hud_mcp.server.core_tool import CoreTool

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool

@@ -20,7 +20,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
 
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.store.sql.schema import servers, sessions
 
 __all__ = [

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.store.sql.columns import UNKNOWN
 from hud_mcp.store.sql.reading import load_trajectory, read_receipt, read_task, session_row
 from hud_mcp.store.sql.schema import logs, sessions, snapshots

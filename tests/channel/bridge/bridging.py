@@ -16,7 +16,8 @@ from waiting import PATIENCE_S, until, wait_until
 
 from hud_mcp.plugins.hud.bridge import bridge
 from hud_mcp.plugins.hud.bridge.environment import BridgedEnvironment
-from hud_mcp.record.trajectory import Receipt, Trajectory
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session

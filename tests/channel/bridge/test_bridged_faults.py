@@ -26,7 +26,7 @@ from wire import TALK, Gate, served
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.bridge import bridge, control
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.session import Session
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Look

@@ -10,7 +10,7 @@ from typing import Any
 from records import TASK, begin, picture, receipt, step
 
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.values.model_turn import ModelTurn, TokenUsage
 

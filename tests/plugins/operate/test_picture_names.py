@@ -7,7 +7,7 @@ from records import begin, execute, picture, step
 from sqlalchemy import create_engine
 
 from hud_mcp.plugins.operate import sql
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

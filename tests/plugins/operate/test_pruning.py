@@ -16,7 +16,8 @@ from hud_mcp.errors import LimitReached, SourceNotFound
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job, load_job
-from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.values.observation import Screenshot
 

@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 from hud_mcp.errors import LimitReached
 from hud_mcp.plugins.operate import quotas
 from hud_mcp.plugins.operate.quotas import Quota, Quotas
-from hud_mcp.record.trajectory import ScreenshotRecord, utc_now
+from hud_mcp.record.values import ScreenshotRecord, utc_now
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

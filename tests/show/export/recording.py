@@ -10,7 +10,8 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task, Validation
 from hud_mcp.values.grade import Outcome, SubScore

@@ -11,7 +11,7 @@ import pytest
 from recording import KEY, Recorded, shot
 
 from hud_mcp.plugins.view.export import export_jsonl
-from hud_mcp.record.trajectory import TrajectoryStep
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,8 @@ from waiting import PATIENCE_S
 from hud_mcp.base.listening import base_url, listen
 from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.server.web.listener import serving
 from hud_mcp.store import Store
 from hud_mcp.task import Task

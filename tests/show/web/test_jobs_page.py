@@ -8,7 +8,7 @@ from recorded import BROWSER, Run, opened, receipt, served
 
 from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome
 

@@ -9,7 +9,7 @@ from recorded import BROWSER, START, Run, opened, served, step
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.values.model_turn import ModelTurn
 
 pytestmark = [pytest.mark.anyio, BROWSER]

@@ -20,17 +20,6 @@ from hud_mcp.record.place import check_place
 from hud_mcp.record.transcript import visible_line
 from hud_mcp.session.log import configure_logging
 
-__all__ = [
-    "call",
-    "error_of",
-    "in_commands",
-    "own_tools",
-    "read_fields",
-    "read_text",
-    "save_image",
-    "text_of",
-]
-
 _COMMANDS = {
     "list_tasks": "`hud-mcp task list`",
     "start_task": "`hud-mcp task start`",

@@ -23,19 +23,6 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.values.call import CORE_TOOLS
 
-__all__ = [
-    "act_command",
-    "answer_command",
-    "call_command",
-    "hold_command",
-    "ps_command",
-    "screenshot_command",
-    "skill_command",
-    "step_command",
-    "stop_command",
-    "tools_command",
-]
-
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _LIMITS = Limits(idle_s=14_400, total_s=86_400)

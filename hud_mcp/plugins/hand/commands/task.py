@@ -31,8 +31,6 @@ from hud_mcp.plugins.hand.commands.session_commands import (
 from hud_mcp.registry import service
 from hud_mcp.session.log import LineStream, configure_logging
 
-__all__ = ["command"]
-
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Ask = Callable[[Any], Awaitable[Any]]
 

@@ -15,7 +15,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTask, SessionEnded
 from hud_mcp.plugins.hud.live.client import Client
 from hud_mcp.plugins.hud.operating import call_problem
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.values.action import CLA, Action, parse_actions
 from hud_mcp.values.call import FunctionConfig, HudStyleConfigs, read_calls
 from hud_mcp.values.observation import Observation, TaskResult

@@ -6,7 +6,7 @@ import secrets
 import time
 from typing import Protocol
 
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store

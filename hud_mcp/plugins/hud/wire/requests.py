@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from hud_mcp.environment.prompt import Prompt
 from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, encode_frame
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.session import Session
 from hud_mcp.values.call import CANCEL_TASK, LIST_TASKS, RESPONSE, START_TASK, TASK_STATUS
 from hud_mcp.values.grade import Cause, Outcome, cause_of

@@ -18,8 +18,8 @@ from hud_mcp.cli.output import Telling, asks_here, cell, make_console
 from hud_mcp.plugins.operate import commands
 from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 from hud_mcp.record.place import check_place, default_store_url, read_place
-from hud_mcp.record.trajectory import utc_now
 from hud_mcp.record.transcript import visible_line
+from hud_mcp.record.values import utc_now
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 

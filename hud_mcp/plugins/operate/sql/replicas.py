@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, literal, select, true, update
 
 from hud_mcp.plugins.operate.replicas.known import KnownConnection, OtherReplica, Route
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.store.sql.schema import connection_sessions, connections, servers, sessions
 
 __all__ = [

@@ -15,7 +15,7 @@ from hud_mcp.plugins.operate.upkeep.copying import Side, copy
 from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 from hud_mcp.plugins.operate.upkeep.verification import verify
 from hud_mcp.record.place import read_place, shown_url
-from hud_mcp.record.trajectory import utc_now
+from hud_mcp.record.values import utc_now
 from hud_mcp.store import Store
 from hud_mcp.values.model_turn import RedactedField
 

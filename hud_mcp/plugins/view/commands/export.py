@@ -23,8 +23,6 @@ from hud_mcp.registry import names_of, table
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 
-__all__ = ["command"]
-
 
 @cache
 def _built_in() -> tuple[Export, ...]:

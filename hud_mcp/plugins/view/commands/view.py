@@ -25,9 +25,6 @@ from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 
-__all__ = ["command", "job_page"]
-
-
 PORT = 8199
 """The port without --port, if it is free; else any."""
 

@@ -19,13 +19,12 @@ from hud_mcp.base.version import __version__
 from hud_mcp.plugins.view.export.exporting import Export, Output
 from hud_mcp.plugins.view.export.files import MIME_TYPES, PictureFolder, to_json
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.transcript import placed
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.grade import SubScore
 from hud_mcp.values.model_turn import ModelUse, RecordedTurn
-
-__all__ = ["VERSION", "atif_document", "export_atif", "tool_call"]
 
 Json = dict[str, Any]
 

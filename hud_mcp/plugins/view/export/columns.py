@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.values.action import is_answer
 from hud_mcp.values.model_turn import RecordedTurn
-
-__all__ = ["COLUMNS", "Column", "step_row", "trajectory_row", "turn_row"]
 
 
 class Column(NamedTuple):

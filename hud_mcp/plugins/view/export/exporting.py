@@ -25,19 +25,6 @@ from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.registry import find, names_of
 from hud_mcp.store import Store
 
-__all__ = [
-    "Export",
-    "ExportSummary",
-    "OnProgress",
-    "Option",
-    "Output",
-    "Selection",
-    "export_record",
-    "find_export",
-    "find_trajectories",
-    "select",
-]
-
 OnProgress = Callable[[int, int], None]
 """Called after each trajectory with the number of finished ones, and of all."""
 

@@ -15,22 +15,9 @@ from typing import Any, cast
 import orjson
 
 from hud_mcp.errors import OutputExists
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.store.files import make_private_file, make_private_folder
-
-__all__ = [
-    "MANIFEST",
-    "MIME_TYPES",
-    "PictureFolder",
-    "Pictures",
-    "clean_text",
-    "new_file",
-    "new_folder",
-    "to_json",
-    "write_whole",
-]
-
 
 MANIFEST = "export.json"
 """The file that marks a folder that an export made, and may replace."""

@@ -10,10 +10,8 @@ from PIL import Image, ImageDraw, ImageFont, UnidentifiedImageError
 
 from hud_mcp.plugins.view.export.files import Pictures
 from hud_mcp.plugins.view.export.scenes import Scene, Spot, choose, scenes_of
-from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory
-
-__all__ = ["COLORS", "Sheet", "save_film"]
-
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import ScreenshotRecord
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 Place = tuple[float, float]

@@ -25,10 +25,9 @@ from hud_mcp.plugins.view.export.exporting import Export, Option, Output
 from hud_mcp.plugins.view.export.files import MIME_TYPES, Pictures, to_json
 from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
-
-__all__ = ["export_gif", "export_html", "export_jsonl"]
 
 logger = logging.getLogger(__name__)
 

@@ -22,10 +22,9 @@ from hud_mcp.plugins.view.export.atif import tool_call
 from hud_mcp.plugins.view.export.exporting import Export, Option, Output
 from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.values.model_turn import RecordedTurn
-
-__all__ = ["export_otel", "trajectory_spans"]
 
 _BATCH = 256
 """Spans in one request."""

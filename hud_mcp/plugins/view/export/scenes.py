@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hud_mcp.record.phrases import RefNames, describe_action, describe_step, read_action
-from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import ScreenshotRecord, TrajectoryStep
 from hud_mcp.values.action import Point
-
-__all__ = ["Scene", "Spot", "choose", "scenes_of"]
 
 Tone = Literal["plain", "good", "bad", "dim"]
 

@@ -21,8 +21,6 @@ from hud_mcp.plugins.view.export.exporting import Export, Output, Selection
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 
-__all__ = ["export_parquet", "job_dataframe"]
-
 ROW_GROUP_BYTES = 16_000_000
 """Texts and pictures in a row group, before compression: a writer and a reader hold that much."""
 

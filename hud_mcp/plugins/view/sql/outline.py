@@ -22,18 +22,6 @@ from hud_mcp.store.texts import printable
 from hud_mcp.values.grade import Cause, Outcome, cause_of
 from hud_mcp.values.model_turn import ModelUse
 
-__all__ = [
-    "JobProgress",
-    "RunPlace",
-    "count_progress",
-    "count_rewards",
-    "find_place",
-    "find_runs",
-    "load_outline",
-    "stamp_of",
-]
-
-
 _CAUSES = {each.value: each for each in Cause}
 
 _AT_ONCE = 1000

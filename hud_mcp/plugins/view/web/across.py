@@ -30,8 +30,6 @@ from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED
 
-__all__ = ["MOST_JOBS", "Across"]
-
 MOST_JOBS = 8
 
 PAGE_TASKS = 200

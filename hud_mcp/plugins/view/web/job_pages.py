@@ -31,8 +31,6 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store
 
-__all__ = ["WHOLE_RUNS", "JobPages", "number_of", "table_row"]
-
 WHOLE_RUNS = 1200
 """A page has all runs of a job up to this number; of a longer one a part at a time."""
 

@@ -20,27 +20,14 @@ from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.plugins.view.web.pages import Json, finite, iso, seconds
 from hud_mcp.plugins.view.web.trajectory import shown_outcome
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import (
-    Trajectory,
-    TrajectorySummary,
-    utc_now,
-)
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.values import utc_now
 from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.values.outcome import outcome_classes
 
 if TYPE_CHECKING:
     from hud_mcp.plugins.view.sql.outline import JobProgress
-
-__all__ = [
-    "REPEATED",
-    "JobFigures",
-    "expected_rewards",
-    "figure_job",
-    "groupings_data",
-    "job_data",
-    "jobs_data",
-]
 
 
 def expected_rewards(job: Job, tasks: Iterable[Task]) -> dict[str, float | None] | None:

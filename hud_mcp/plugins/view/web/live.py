@@ -31,12 +31,11 @@ from hud_mcp.plugins.view.web.pages import (
     seconds,
 )
 from hud_mcp.plugins.view.web.trajectory import StepRows
-from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
+from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.record.values import ScreenshotRecord, TrajectoryStep
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.store import Store
 from hud_mcp.values.model_turn import RecordedTurn
-
-__all__ = ["live_routes", "live_url"]
 
 logger = logging.getLogger(__name__)
 

@@ -21,32 +21,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import outcome_classes
-
-__all__ = [
-    "ASSETS",
-    "Json",
-    "asset_route",
-    "desk_page",
-    "encode",
-    "finite",
-    "html_answer",
-    "is_hash",
-    "iso",
-    "json_answer",
-    "live_page",
-    "modules_of",
-    "not_found",
-    "notebook_page",
-    "picture_answer",
-    "read_asset",
-    "report_page",
-    "seconds",
-    "viewer_page",
-]
-
 
 ASSETS = {
     "across.css": "text/css; charset=utf-8",

@@ -19,18 +19,10 @@ from hud_mcp.plugins.view.web.jobs import job_data
 from hud_mcp.plugins.view.web.pages import Json, is_hash, report_page
 from hud_mcp.plugins.view.web.trajectory import StepRows, damaged_detail, detail
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectorySummary
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.store.files import make_private_file, make_private_folder
-
-__all__ = [
-    "ReadPicture",
-    "embed_pictures",
-    "render_report",
-    "report_data",
-    "whole_run",
-    "write_report",
-]
 
 ReadPicture = Callable[[ScreenshotRecord], bytes | None]
 """Reads a picture's file; gives None if it is gone."""

@@ -17,8 +17,6 @@ from hud_mcp.plugins.view.web.pages import Json, finite
 from hud_mcp.plugins.view.web.trajectory import shown_outcome
 from hud_mcp.values.outcome import UNFINISHED, OutcomeClass, outcome_classes
 
-__all__ = ["ListedRun", "RowQuery", "RunList", "SortKey", "list_runs"]
-
 LATEST = 8
 """Runs that failed last, which the page of a running job names."""
 

@@ -10,22 +10,13 @@ from hud_mcp.analysis.tries import PASS_REWARD
 from hud_mcp.base.text import clip, clip_and_count, clip_json
 from hud_mcp.plugins.view.web.pages import Json, finite, is_hash, iso, seconds
 from hud_mcp.record.phrases import RefNames, describe_action, describe_step, read_action
-from hud_mcp.record.trajectory import (
-    Receipt,
-    ScreenshotRecord,
-    Trajectory,
-    TrajectoryStep,
-    TrajectorySummary,
-)
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
 from hud_mcp.record.transcript import call_text, removed_text, turn_facts
-from hud_mcp.record.values import Pruning
+from hud_mcp.record.values import Pruning, Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.values.action import Point, Targeted, is_answer
 from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import RecordedTurn
 from hud_mcp.values.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, class_of
-
-__all__ = ["StepRows", "damaged_detail", "detail", "shown_outcome", "trajectory_row", "turn_row"]
-
 
 _ANSWER_CHARS = 20_000
 _WHY_CHARS = 200

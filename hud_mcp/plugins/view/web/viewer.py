@@ -32,8 +32,6 @@ from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.store import Store
 
-__all__ = ["viewer_app"]
-
 logger = logging.getLogger(__name__)
 
 SMALLEST_BYTES = 2000

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from hud_mcp.environment.task import Task
-from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.outcome import Cause, Outcome
 from hud_mcp.values.model_turn import ModelUse
 
 

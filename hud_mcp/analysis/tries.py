@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
 from hud_mcp.analysis.intervals import Estimate, mean_over_tasks
+from hud_mcp.environment.task import Task
 from hud_mcp.values.action import Value
 from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import (
@@ -205,3 +207,35 @@ def pass_rate(tasks: Sequence[Scored], k: int, *, intervals: bool) -> PassRate:
 
     at = mean(pass_at_k)
     return PassRate(k=k, pass_at_k=at, pass_hat_k=at if k == 1 else mean(pass_hat_k))
+
+
+@dataclass(slots=True)
+class BriefRun:
+    """A run without its prompt, its grade's words, its steps and its log."""
+
+    id: str
+    task: Task
+    environment: str
+    started_at: datetime
+    ended_at: datetime | None = None  # None while it goes on, as outcome and cause
+    outcome: Outcome | None = None
+    cause: Cause | None = None
+    reward: float | None = None  # None unless it was graded
+    overloaded: int = 0  # the calls that the overloaded machine refused
+    context: dict[str, Any] = field(default_factory=dict[str, Any])
+    foreign: bool = False  # not in its job's plan
+    step_count: int = 0
+    erased: bool = False  # its grade was pruned: it counts nowhere
+    version: str | None = None  # the package that ended it
+    use: ModelUse | None = None  # None if unreported
+    damaged: bool = False  # something of its row cannot be read, and is absent here
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.task.id
+
+    @property
+    def seconds(self) -> float | None:
+        """Its duration; None while it goes on."""
+        return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hud_mcp.analysis.report import SLOWEST, Spending, Spread, spending_of
-from hud_mcp.plugins.view.brief_run import BriefRun
+from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.task import Task
 from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import Cause, Outcome

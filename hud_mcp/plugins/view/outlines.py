@@ -15,7 +15,7 @@ from hud_mcp.store.database import Database
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from hud_mcp.plugins.view.brief_run import BriefRun
+    from hud_mcp.analysis.tries import BriefRun
     from hud_mcp.plugins.view.sql.outline import JobProgress, RunPlace
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tables import each_of
 
-from hud_mcp.plugins.view.brief_run import BriefRun
+from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.plugins.view.web.jobs import figure_job
 from hud_mcp.plugins.view.web.run_list import ListedRun, RowQuery, RunList, list_runs
 from hud_mcp.record.job import Job

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, LargeBinary, Text, and_, case, func, or_, select
 from sqlalchemy import cast as as_type
 
+from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.environment.task import Task
-from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.store.sql.columns import UNKNOWN, sound_json
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import job_tasks, jobs, servers, sessions, steps, turns

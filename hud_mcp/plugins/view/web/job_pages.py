@@ -19,9 +19,9 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.plugins.view.web.jobs import REPEATED, expected_rewards, figure_job
 from hud_mcp.plugins.view.web.pages import Json, json_answer

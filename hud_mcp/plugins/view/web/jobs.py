@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from hud_mcp.analysis.comparison import ComparedTask, JobRuns, TaskResult, compare_jobs
 from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup
 from hud_mcp.analysis.report import JobReport, Row
+from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.base.text import clip_json
 from hud_mcp.base.version import __version__
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import SETS
-from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.plugins.view.web.pages import Json, finite, iso, seconds
 from hud_mcp.plugins.view.web.trajectory import shown_outcome

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from hud_mcp.analysis.tries import PASS_REWARD
-from hud_mcp.plugins.view.brief_run import BriefRun
+from hud_mcp.analysis.tries import PASS_REWARD, BriefRun
 from hud_mcp.plugins.view.web.jobs import REPEATED, JobFigures
 from hud_mcp.plugins.view.web.pages import Json, finite
 from hud_mcp.plugins.view.web.trajectory import shown_outcome

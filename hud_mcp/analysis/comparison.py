@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hud_mcp.analysis.groups import TimedRun
 from hud_mcp.analysis.intervals import CONFIDENCE, Column, difference_interval, is_in_range
 from hud_mcp.analysis.tries import (
     PASS_REWARD,
+    Try,
     choose_runs,
     counting,
     is_infrastructure,
@@ -36,7 +36,7 @@ class JobRuns:
     """A compared job: its tasks in order, and its runs so far. Of each task, `group` runs count."""
 
     tasks: Sequence[Task]
-    runs: Sequence[TimedRun]
+    runs: Sequence[Try]
     group: int = 1
 
 
@@ -186,7 +186,7 @@ def _content(task: Task) -> tuple[object, ...]:
 
 
 def _results(job: JobRuns, known: dict[str, Task], threshold: float) -> dict[str, TaskResult]:
-    of_task: dict[str, list[TimedRun]] = {task_id: [] for task_id in known}
+    of_task: dict[str, list[Try]] = {task_id: [] for task_id in known}
     for run in counting(job.runs):
         of_task[run.task_id].append(run)
     return {
@@ -195,7 +195,7 @@ def _results(job: JobRuns, known: dict[str, Task], threshold: float) -> dict[str
     }
 
 
-def _result(runs: Sequence[TimedRun], group: int, threshold: float) -> TaskResult:
+def _result(runs: Sequence[Try], group: int, threshold: float) -> TaskResult:
     ends = [outcome_class(run) for run in runs]
     graded = [
         run.reward

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from hud_mcp.analysis.intervals import (
     Column,
@@ -140,20 +140,6 @@ WITHOUT = ""
 """The split of runs whose rows name none."""
 
 
-class ContextualRun(Try, Protocol):
-    """A run with its row and its context; a `TrajectorySummary` is one."""
-
-    @property
-    def task(self) -> Task:
-        """The row."""
-        ...
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        """The features that the world was opened with."""
-        ...
-
-
 @dataclass(frozen=True)
 class CountedRun:
     """A run that counts, with its place in the figures."""
@@ -166,11 +152,9 @@ class CountedRun:
     is_given_up: bool  # the agent ended it without an answer
 
 
-def counted_runs(
-    runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]
-) -> list[CountedRun]:
+def counted_runs(runs: Iterable[Try], group: int, rows: Iterable[Task]) -> list[CountedRun]:
     """Return the runs of a job that count, in short."""
-    of_task: dict[str, list[ContextualRun]] = {}
+    of_task: dict[str, list[Try]] = {}
     for run in counting(runs):
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]

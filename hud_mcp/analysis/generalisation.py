@@ -13,7 +13,6 @@ from hud_mcp.analysis.context_table import (
     WITHOUT,
     BinRange,
     ContextTable,
-    ContextualRun,
     CountedRun,
     Shape,
     counted_runs,
@@ -27,6 +26,7 @@ from hud_mcp.analysis.intervals import (
     difference_interval,
     interval_text,
 )
+from hud_mcp.analysis.tries import Try
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import (
     MOST_UNUSED,
@@ -161,7 +161,7 @@ class Generalisation(Value):
 
 
 def generalisation(
-    runs: Iterable[ContextualRun],
+    runs: Iterable[Try],
     *,
     group: int = 1,
     tasks: Iterable[Task] = (),

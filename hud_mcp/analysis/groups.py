@@ -8,8 +8,7 @@ ranges.
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from pydantic import Field
 
@@ -59,20 +58,6 @@ _ALONE: frozenset[Dimension] = frozenset({"set", "environment"})
 """The dimensions whose groups have the figures that a job of the group alone would have."""
 
 _MOST_CHARS = 80
-
-
-class TimedRun(Try, Protocol):
-    """A run with its row and its end; a `TrajectorySummary` is one."""
-
-    @property
-    def task(self) -> Task:
-        """The row."""
-        ...
-
-    @property
-    def ended_at(self) -> datetime | None:
-        """None while it goes on."""
-        ...
 
 
 class RunGroup(Value):
@@ -152,7 +137,7 @@ def estimate_text(estimate: Estimate | None) -> str:
 
 def group_runs(
     tasks: Iterable[Task],
-    runs: Iterable[TimedRun],
+    runs: Iterable[Try],
     by: Iterable[Dimension] = DIMENSIONS,
     *,
     group: int = 1,
@@ -195,10 +180,10 @@ class _Table:
 
 
 def _tabulate(
-    tasks: Iterable[Task], runs: Sequence[TimedRun], group: int, threshold: float, *, passes: bool
+    tasks: Iterable[Task], runs: Sequence[Try], group: int, threshold: float, *, passes: bool
 ) -> _Table:
     of_id = {task.id: task for task in tasks}
-    of_task: dict[str, list[TimedRun]] = {task_id: [] for task_id in of_id}
+    of_task: dict[str, list[Try]] = {task_id: [] for task_id in of_id}
     for run in runs:
         of_id.setdefault(run.task_id, run.task)
         of_task.setdefault(run.task_id, []).append(run)
@@ -245,7 +230,7 @@ def _alone(table: _Table, rows: Sequence[_Row]) -> _Table:
     return replace(table, rows=rows, clusters=clusters, in_range=in_range)
 
 
-def _seconds(runs: Iterable[TimedRun]) -> float:
+def _seconds(runs: Iterable[Try]) -> float:
     return math.fsum(
         (run.ended_at - run.started_at).total_seconds() for run in runs if run.ended_at is not None
     )

@@ -1,6 +1,6 @@
 """The report of a job: its figures in the terminal, JSON, the pages and notebooks."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -8,10 +8,10 @@ from statistics import median, quantiles
 from typing import Any, Protocol
 
 from hud_mcp.analysis.generalisation import Generalisation, generalisation
-from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, TimedRun, Wanted, group_runs
+from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, Wanted, group_runs
 from hud_mcp.analysis.intervals import Estimate
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
-from hud_mcp.analysis.tries import PASS_REWARD, counting
+from hud_mcp.analysis.tries import PASS_REWARD, Try, counting
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 
@@ -59,7 +59,7 @@ class Spending:
     slowest: tuple[SlowTask, ...]  # the longest first; none if all took as long
 
 
-def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> Spending | None:
+def spending_of(runs: Iterable[Try], *, threshold: float = PASS_REWARD) -> Spending | None:
     """Sum up the spending of runs; None if none has ended."""
     every = counting(runs)
     ended = [(run, run.ended_at) for run in every if run.ended_at is not None]
@@ -68,7 +68,7 @@ def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> 
     done = [run for run, _ in ended]
     seconds = {run.id: _seconds(run.started_at, at) for run, at in ended}
     elapsed = _seconds(min(run.started_at for run in done), max(at for _, at in ended))
-    having_use = any(getattr(run, "use", None) is not None for run in done)
+    having_use = any(run.use is not None for run in done)
     told = [
         _spread(name, done, figure) for name, figure in _figures(seconds, having_use=having_use)
     ]
@@ -92,7 +92,7 @@ def _seconds(start: datetime, end: datetime) -> float:
     return max(0.0, (end - start).total_seconds())
 
 
-_Figure = Callable[[TimedRun], float | None]
+_Figure = Callable[[Try], float | None]
 
 
 _OF_USE = ("turns", "input", "output", "cached", "cost_usd", "model_s", "environment_s")
@@ -100,16 +100,16 @@ _OF_USE = ("turns", "input", "output", "cached", "cost_usd", "model_s", "environ
 
 def _figures(seconds: dict[str, float], *, having_use: bool) -> list[tuple[str, _Figure]]:
     def of_use(name: str) -> _Figure:
-        return lambda run: getattr(getattr(run, "use", None), name, None)
+        return lambda run: getattr(run.use, name, None)
 
     return [
         ("seconds", lambda run: seconds[run.id]),
-        ("steps", lambda run: getattr(run, "step_count", None)),
+        ("steps", lambda run: run.step_count),
         *((name, of_use(name)) for name in _OF_USE if having_use),
     ]
 
 
-def _spread(name: str, runs: Sequence[TimedRun], figure: _Figure) -> Spread | None:
+def _spread(name: str, runs: Sequence[Try], figure: _Figure) -> Spread | None:
     told = [(value, run.id) for run in runs if (value := figure(run)) is not None]
     if not told:
         return None
@@ -136,13 +136,12 @@ def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     return low, middle, high
 
 
-def _is_unpriced(run: TimedRun) -> bool:
-    use: Any = getattr(run, "use", None)
-    return use is not None and use.priced < use.turns
+def _is_unpriced(run: Try) -> bool:
+    return run.use is not None and run.use.priced < run.use.turns
 
 
-def _slowest(runs: Sequence[TimedRun], seconds: dict[str, float]) -> tuple[SlowTask, ...]:
-    of_task: dict[str, list[TimedRun]] = {}
+def _slowest(runs: Sequence[Try], seconds: dict[str, float]) -> tuple[SlowTask, ...]:
+    of_task: dict[str, list[Try]] = {}
     for run in runs:
         of_task.setdefault(run.task_id, []).append(run)
     found = [
@@ -194,15 +193,6 @@ class ReportedJob(Protocol):
         ...
 
 
-class ReportedRun(TimedRun, Protocol):
-    """One run of a job with its context; a `TrajectorySummary` is one."""
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        """The values of its context."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure by its name, such as `pass@1`: an estimate, or a count or text."""
@@ -222,7 +212,7 @@ class JobReport:
         self,
         job: ReportedJob,
         tasks: Iterable[Task],
-        runs: Sequence[ReportedRun],
+        runs: Sequence[Try],
         *,
         threshold: float = PASS_REWARD,
         intervals: bool = True,

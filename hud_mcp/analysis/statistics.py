@@ -235,7 +235,7 @@ def job_statistics(
     """
     every = list(runs)
     runs = counting(every)
-    erased = sum(getattr(r, "erased", False) and not getattr(r, "foreign", False) for r in every)
+    erased = sum(run.erased and not run.foreign for run in every)
     rows, rewards, outcomes = _by_task(task_ids, runs, group, threshold)
     names = [(clusters or {}).get(row.task, row.task) for row in rows]
     sums = map(math.fsum, rewards)
@@ -257,7 +257,7 @@ def job_statistics(
         foreign=len(every) - len(runs) - erased,
         pruned=erased,
         planned=planned,
-        use=ModelUse.sum_of(getattr(run, "use", None) for run in every),
+        use=ModelUse.sum_of(run.use for run in every),
         tasks=tuple(rows),
     )
 
@@ -285,7 +285,7 @@ def _by_task(
 
 def _overloaded(runs: Iterable[Try], rows: Iterable[TaskStatistics]) -> int:
     counted = {run_id for row in rows for run_id in row.runs}
-    return sum(run.id in counted and getattr(run, "overloaded", 0) > 0 for run in runs)
+    return sum(run.id in counted and run.overloaded > 0 for run in runs)
 
 
 def _count(number: int, noun: str) -> str:

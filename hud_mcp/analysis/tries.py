@@ -1,7 +1,7 @@
 """The tries of a task, in short: which of them count, and which are run again."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -22,7 +22,7 @@ from hud_mcp.values.outcome import (
 
 
 class Try(Protocol):
-    """One try of a task, in short; a `TrajectorySummary` is one."""
+    """One try of a task, in short: a `BriefRun`, or a `TrajectorySummary`."""
 
     @property
     def id(self) -> str:
@@ -32,6 +32,16 @@ class Try(Protocol):
     @property
     def task_id(self) -> str:
         """The task's id."""
+        ...
+
+    @property
+    def task(self) -> Task:
+        """The row."""
+        ...
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """The features that its world was opened with."""
         ...
 
     @property
@@ -54,6 +64,68 @@ class Try(Protocol):
         """The time of its start."""
         ...
 
+    @property
+    def ended_at(self) -> datetime | None:
+        """None while it runs."""
+        ...
+
+    @property
+    def step_count(self) -> int:
+        """The number of its steps."""
+        ...
+
+    @property
+    def use(self) -> ModelUse | None:
+        """Its model's usage; None if unreported."""
+        ...
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is not in its job's plan."""
+        ...
+
+    @property
+    def erased(self) -> bool:
+        """Whether its grade was pruned, so that it counts nowhere."""
+        ...
+
+    @property
+    def overloaded(self) -> int:
+        """The calls that the overloaded machine refused."""
+        ...
+
+
+@dataclass(slots=True)
+class BriefRun:
+    """A run without its prompt, its grade's words, its steps and its log."""
+
+    id: str
+    task: Task
+    environment: str
+    started_at: datetime
+    ended_at: datetime | None = None  # None while it goes on, as outcome and cause
+    outcome: Outcome | None = None
+    cause: Cause | None = None
+    reward: float | None = None  # None unless it was graded
+    overloaded: int = 0  # the calls that the overloaded machine refused
+    context: dict[str, Any] = field(default_factory=dict[str, Any])
+    foreign: bool = False  # not in its job's plan
+    step_count: int = 0
+    erased: bool = False  # its grade was pruned: it counts nowhere
+    version: str | None = None  # the package that ended it
+    use: ModelUse | None = None  # None if unreported
+    damaged: bool = False  # something of its row cannot be read, and is absent here
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.task.id
+
+    @property
+    def seconds(self) -> float | None:
+        """Its duration; None while it goes on."""
+        return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()
+
 
 TryT = TypeVar("TryT", bound=Try)
 
@@ -65,9 +137,7 @@ def outcome_class(run: Try) -> OutcomeClass:
 
 def counting(runs: Iterable[TryT]) -> list[TryT]:
     """Return the runs that count at all: neither foreign to the plan, nor with a pruned grade."""
-    return [
-        run for run in runs if not (getattr(run, "foreign", False) or getattr(run, "erased", False))
-    ]
+    return [run for run in runs if not (run.foreign or run.erased)]
 
 
 def is_infrastructure(run: Try) -> bool:
@@ -142,7 +212,7 @@ def task_statistics(
         runs=tuple(run.id for run in counted),
         earlier=tuple(run.id for run in earlier),
         not_begun=group - len(counted),
-        use=ModelUse.sum_of(getattr(run, "use", None) for run in (*counted, *earlier)),
+        use=ModelUse.sum_of(run.use for run in (*counted, *earlier)),
     )
     return row, rewards
 
@@ -207,35 +277,3 @@ def pass_rate(tasks: Sequence[Scored], k: int, *, intervals: bool) -> PassRate:
 
     at = mean(pass_at_k)
     return PassRate(k=k, pass_at_k=at, pass_hat_k=at if k == 1 else mean(pass_hat_k))
-
-
-@dataclass(slots=True)
-class BriefRun:
-    """A run without its prompt, its grade's words, its steps and its log."""
-
-    id: str
-    task: Task
-    environment: str
-    started_at: datetime
-    ended_at: datetime | None = None  # None while it goes on, as outcome and cause
-    outcome: Outcome | None = None
-    cause: Cause | None = None
-    reward: float | None = None  # None unless it was graded
-    overloaded: int = 0  # the calls that the overloaded machine refused
-    context: dict[str, Any] = field(default_factory=dict[str, Any])
-    foreign: bool = False  # not in its job's plan
-    step_count: int = 0
-    erased: bool = False  # its grade was pruned: it counts nowhere
-    version: str | None = None  # the package that ended it
-    use: ModelUse | None = None  # None if unreported
-    damaged: bool = False  # something of its row cannot be read, and is absent here
-
-    @property
-    def task_id(self) -> str:
-        """The task's id."""
-        return self.task.id
-
-    @property
-    def seconds(self) -> float | None:
-        """Its duration; None while it goes on."""
-        return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()

@@ -3,17 +3,16 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from tables import each_of
 
 from hud_mcp.analysis.comparison import Comparison, JobRuns, TaskResult, compare_jobs, sign_test
 from hud_mcp.analysis.intervals import Column, difference_interval
+from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.task import Task
-from hud_mcp.values.outcome import Cause, Outcome, cause_of
+from hud_mcp.values.outcome import Outcome, cause_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 _NUMBERS = itertools.count()
@@ -22,41 +21,20 @@ End = float | Outcome | None
 """A reward, an outcome without one, or no end."""
 
 
-@dataclass
-class Brief:
-    """A run in short."""
-
-    id: str
-    task: Task
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: Outcome | None
-    reward: float | None
-    foreign: bool = False
-    context: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def task_id(self) -> str:
-        """Its task's id."""
-        return self.task.id
-
-    @property
-    def cause(self) -> Cause | None:
-        """Whose doing its end was."""
-        return cause_of(self.outcome, None) if self.outcome else None
-
-
-def run(task: Task, end: End, *, foreign: bool = False) -> Brief:
+def run(task: Task, end: End, *, foreign: bool = False) -> BriefRun:
     """One run; later ones begin later."""
     number = next(_NUMBERS)
     at = START + timedelta(seconds=number)
     graded = isinstance(end, float | int)
-    return Brief(
+    outcome = Outcome.GRADED if graded else end
+    return BriefRun(
         id=f"traj-{number}",
         task=task,
+        environment=task.env,
         started_at=at,
         ended_at=None if end is None else at + timedelta(seconds=1),
-        outcome=Outcome.GRADED if graded else end,
+        outcome=outcome,
+        cause=cause_of(outcome, None) if outcome else None,
         reward=end if graded else None,
         foreign=foreign,
     )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import Cause, Outcome, cause_of
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -23,6 +24,10 @@ class Try:
     reward: float | None
     started_at: datetime
     named: Cause | None = None
+    foreign: bool = False
+    erased: bool = False
+    overloaded: int = 0
+    use: ModelUse | None = None
 
     @property
     def cause(self) -> Cause | None:

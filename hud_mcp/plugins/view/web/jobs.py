@@ -45,7 +45,7 @@ def job_data(
     rows: Sequence[Json],
 ) -> Json:
     """Return the head of a job's page, and mark each row of `trajectory_row` by the other runs."""
-    figures = figure_job(job, tasks, [_Figured(t) for t in found])
+    figures = figure_job(job, tasks, [_brief(each) for each in found])
     for row in rows:
         row.update(figures.marks(row["id"], row["task"], left_out=row["foreign"] or row["erased"]))
         row["surprise"] = row["surprise"] and not row["foreign"]
@@ -75,7 +75,7 @@ class JobFigures:
         return {by: of_task.get(task_id, ()) for by, of_task in self.places.items()}
 
 
-def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRun]") -> JobFigures:
+def figure_job(job: Job | None, tasks: Iterable[Task], runs: Sequence[BriefRun]) -> JobFigures:
     """Compute the head of a job's page; sessions without a job all count."""
     head = {
         "job": _job(job),
@@ -100,7 +100,7 @@ def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRu
     return JobFigures(head, counted, places)
 
 
-def _loose(runs: "Sequence[FiguredRun]") -> Json:
+def _loose(runs: Sequence[BriefRun]) -> Json:
     rewards = [reward for run in runs if (reward := finite(run.reward)) is not None]
     outcomes = Counter(shown_outcome(run.outcome, run.cause, run.reward).value for run in runs)
     return {
@@ -115,26 +115,24 @@ def _loose(runs: "Sequence[FiguredRun]") -> Json:
     }
 
 
-class _Figured:
-    def __init__(self, found: Trajectory | TrajectorySummary) -> None:
-        self.id = found.id
-        self.task_id = found.task.id
-        self.outcome = found.outcome
-        self.cause = found.cause
-        self.overloaded = found.overloaded
-        self.reward = found.reward
-        self.started_at = found.started_at
-        self.ended_at = found.ended_at
-        self.task = found.task
-        self.context = found.context
-        self.foreign = found.foreign
-        self.erased = found.pruned is not None and not found.pruned.grade_kept
-        self.use = found.use
-        self.step_count = len(found.steps) if isinstance(found, Trajectory) else found.step_count
-        self.version = found.receipt.package_version if found.receipt else None
-
-
-FiguredRun = BriefRun | _Figured
+def _brief(found: Trajectory | TrajectorySummary) -> BriefRun:
+    return BriefRun(
+        id=found.id,
+        task=found.task,
+        environment=found.environment,
+        started_at=found.started_at,
+        ended_at=found.ended_at,
+        outcome=found.outcome,
+        cause=found.cause,
+        reward=found.reward,
+        overloaded=found.overloaded,
+        context=found.context,
+        foreign=found.foreign,
+        step_count=len(found.steps) if isinstance(found, Trajectory) else found.step_count,
+        erased=found.pruned is not None and not found.pruned.grade_kept,
+        version=found.receipt.package_version if found.receipt else None,
+        use=found.use,
+    )
 
 
 def _figure(row: Row) -> Json:

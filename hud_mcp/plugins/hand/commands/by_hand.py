@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import click
 import orjson
 
 from hud_mcp.base.text import without_mark
+from hud_mcp.cli.options import json_option, store_option
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
 from hud_mcp.record.place import check_place
@@ -27,6 +28,48 @@ _COMMANDS = {
     "cancel_task": "`hud-mcp task cancel`",
 }
 _TOOL = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\b`?")
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+_SHARED: dict[str, tuple[Sequence[str], dict[str, Any]]] = {
+    "session": (
+        ["--session"],
+        {"metavar": "ID", "help": "The session's id, or its beginning."},
+    ),
+    "url": (
+        ["--url", "-u"],
+        {
+            "metavar": "URL",
+            "help": "The address of a HUD control channel: tcp://[token@]host:port.",
+        },
+    ),
+    "source": (
+        ["--source", "-s", "sources"],
+        {
+            "multiple": True,
+            "metavar": "SOURCE",
+            "show_default": "what is open, else ./env.py, else the quickstart's",
+            "help": "Sources of environments, as `hud-mcp serve` takes them.",
+        },
+    ),
+}
+
+
+def shared_options() -> list[click.Option]:
+    """Return the options that the group shows for its commands."""
+    return [click.Option(flags, **details) for flags, details in _SHARED.values()]
+
+
+def with_options(*names: str) -> Callable[[FunctionT], FunctionT]:
+    """Add options of the group to a command, hidden there, and those of the store and of JSON."""
+
+    def add(function: FunctionT) -> FunctionT:
+        function = store_option(json_option(function))
+        for flags, details in (_SHARED[name] for name in names):
+            function = click.option(*flags, hidden=True, **details)(function)
+        return function
+
+    return add
 
 
 def call(
@@ -161,7 +204,7 @@ def read_fields(given: Sequence[str]) -> dict[str, Any]:
         UsageError: One is neither.
     """
     if len(given) == 1 and given[0].lstrip().startswith("{"):
-        return _object(given[0])
+        return read_object(given[0], f"{given[0]!r:.60}")
     fields: dict[str, Any] = {}
     for each in given:
         name, equals, value = each.partition("=")
@@ -174,13 +217,14 @@ def read_fields(given: Sequence[str]) -> dict[str, Any]:
     return fields
 
 
-def _object(text: str) -> dict[str, Any]:
+def read_object(text: str, name: str) -> dict[str, Any]:
+    """Read a JSON object; a wrong one is an error of usage of the argument `name`."""
     try:
         value: Any = orjson.loads(text)
     except orjson.JSONDecodeError as exc:
-        raise click.UsageError(f"{text!r:.60} is not JSON: {exc}.") from None
+        raise click.UsageError(f"{name} is not JSON: {exc}. Write an object: {{…}}.") from None
     if not isinstance(value, dict):
-        raise click.UsageError(f"{text!r:.60} is not a JSON object.")
+        raise click.UsageError(f"{name} is an object, not {type(value).__name__}.")  # pyright: ignore[reportUnknownArgumentType]  # JSON
     return cast("dict[str, Any]", value)
 
 

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import click
@@ -23,30 +23,11 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.values.call import CORE_TOOLS
 
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
 _LIMITS = Limits(idle_s=14_400, total_s=86_400)
 """A server with one user, who thinks for hours."""
 
 
-def _of_session(function: FunctionT) -> FunctionT:
-    """Add the options that say which session is meant."""
-    options = (
-        click.option(
-            "--session",
-            metavar="ID",
-            hidden=True,
-            show_default="the only one",
-            help="The session's id, or a unique beginning of it.",
-        ),
-        store_option,
-        json_option,
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
+_of_session = by_hand.with_options("session")
 _image_option = click.option(
     "--image", metavar="FILE", help="Also write the picture of the observation to this file."
 )

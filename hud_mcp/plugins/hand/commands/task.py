@@ -4,14 +4,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import click
 import orjson
 
 from hud_mcp.cli.help import Group
-from hud_mcp.cli.options import WholeNumber, json_option, store_option
+from hud_mcp.cli.options import WholeNumber
 from hud_mcp.cli.sources import load
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
@@ -31,31 +31,13 @@ from hud_mcp.plugins.hand.commands.session_commands import (
 from hud_mcp.registry import service
 from hud_mcp.session.log import LineStream, configure_logging
 
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Ask = Callable[[Any], Awaitable[Any]]
 
 _NOTHING_HELD = (-32600, "no task in progress")
 """The error of a server that has nothing to grade, HUD's word for word."""
 
 
-_SHARED = (
-    click.Option(["--session"], metavar="ID", help="The session's id, or its beginning."),
-    click.Option(
-        ["--url", "-u"],
-        metavar="URL",
-        help="The address of a HUD control channel: tcp://[token@]host:port.",
-    ),
-    click.Option(
-        ["--source", "-s", "sources"],
-        multiple=True,
-        metavar="SOURCE",
-        show_default="what is open, else ./env.py, else the quickstart's",
-        help="Sources of environments, as `hud-mcp serve` takes them.",
-    ),
-)
-
-
-@click.group("task", Group, shared=_SHARED)
+@click.group("task", Group, shared=by_hand.shared_options())
 def command() -> None:
     """Start, work on and grade single tasks, one command at a time.
 
@@ -65,39 +47,16 @@ def command() -> None:
     """
 
 
-def _placed(function: FunctionT) -> FunctionT:
+def _placed(*more: str) -> Callable[[by_hand.FunctionT], by_hand.FunctionT]:
     """Add the options that say where tasks are, and how to print."""
-    options = (
-        click.option(
-            "--url",
-            "-u",
-            metavar="URL",
-            hidden=True,
-            help="The address of a HUD control channel: tcp://[token@]host:port.",
-        ),
-        click.option(
-            "--source",
-            "-s",
-            "sources",
-            multiple=True,
-            metavar="SOURCE",
-            hidden=True,
-            show_default="what is open, else ./env.py, else the quickstart's",
-            help="Sources of environments, as `hud-mcp serve` takes them.",
-        ),
-        store_option,
-        click.option(
-            "--out", metavar="FILE", hidden=True, help="Write the whole reply to a file, as JSON."
-        ),
-        json_option,
+    out = click.option(
+        "--out", metavar="FILE", hidden=True, help="Write the whole reply to a file, as JSON."
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return lambda function: by_hand.with_options("url", "source", *more)(out(function))
 
 
 @command.command("list")
-@_placed
+@_placed()
 def list_command(**options: Any) -> None:
     """List the tasks and templates that `hud-mcp task start` can start, by id."""
 
@@ -126,20 +85,14 @@ def list_command(**options: Any) -> None:
     metavar="FILE",
     help="Make the tasks of this file available by their ids.",
 )
-@click.option(
-    "--session",
-    metavar="ID",
-    hidden=True,
-    help="With --url: start the task in this session, in place of its present task.",
-)
-@_placed
+@_placed("session")
 def start_command(task: str, args: str, **options: Any) -> None:
     """Start a TASK, by the id of a task or a template, and print its prompt.
 
     The command prints the session's id on standard error. Other commands need it only if several
     sessions are open.
     """
-    given = _object(args, "--args")
+    given = by_hand.read_object(args, "--args")
     if options["url"] is None and options["session"] is not None:
         raise click.UsageError(
             "--session of `start` needs --url; without it, each start is a new session."
@@ -174,8 +127,7 @@ command.add_command(answer_command)
     metavar="FILE",
     help="A file with the answer; - is standard input.",
 )
-@click.option("--session", hidden=True, metavar="ID", help="The session of the task.")
-@_placed
+@_placed("session")
 def grade_command(
     task: str | None,
     args: str | None,
@@ -193,7 +145,7 @@ def grade_command(
         raise click.UsageError("--args goes with TASK.")
     if task is not None and options["session"] is not None:
         raise click.UsageError("--session names the task already; leave out TASK.")
-    given = _object(args or "{}", "--args")
+    given = by_hand.read_object(args or "{}", "--args")
     text = answer if answer_file is None else by_hand.read_text(answer_file)
 
     async def ask(client: Any) -> Any:
@@ -213,8 +165,7 @@ def grade_command(
 
 
 @command.command("cancel")
-@click.option("--session", hidden=True, metavar="ID", help="The session of the task.")
-@_placed
+@_placed("session")
 def cancel_command(**options: Any) -> None:
     """Cancel a started task, without a grade."""
     if options["url"] is not None and options["session"] is None:
@@ -282,7 +233,7 @@ def _listed(sources: tuple[str, ...]) -> list[dict[str, Any]]:
 def _start_by_hand(task: str, args: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {"task": task, "arguments": args, "seed": options.get("seed")}
     if (context := options.get("context")) is not None:
-        given["context"] = _object(context, "--context")
+        given["context"] = by_hand.read_object(context, "--context")
     result = by_hand.call(
         {"store": options["store"]},
         "start_task",
@@ -318,16 +269,6 @@ def _grade_by_hand(
 
 def _tell_started(task: str) -> None:
     click.echo(f"No task was held: {task} was started, and is graded as it is.", err=True)
-
-
-def _object(text: str, option: str) -> dict[str, Any]:
-    try:
-        value: Any = orjson.loads(text)
-    except orjson.JSONDecodeError as exc:
-        raise click.UsageError(f"{option} is not JSON: {exc}. Write an object: {{…}}.") from None
-    if not isinstance(value, dict):
-        raise click.UsageError(f"{option} is an object, not {type(value).__name__}.")
-    return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def _print(options: dict[str, Any], reply: Any, text: str) -> None:

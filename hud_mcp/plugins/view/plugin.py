@@ -28,7 +28,7 @@ PLUGIN = Plugin(
         "Job.dataframe": "hud_mcp.plugins.view.export.tables:job_dataframe",
         "job in a notebook": "hud_mcp.plugins.view.notebook:job_html",
         "trajectory in a notebook": "hud_mcp.plugins.view.notebook:trajectory_html",
-        "opened store": "hud_mcp.store.store:opened_store",
+        "opened store": "hud_mcp.plugins.view.outlines:opened_store",
         "live routes": "hud_mcp.plugins.view.web.live:live_routes",
         "job page": "hud_mcp.plugins.view.commands.view:job_page",
         "job report": "hud_mcp.plugins.view.web.report:write_report",

@@ -45,7 +45,7 @@ def job_data(
     rows: Sequence[Json],
 ) -> Json:
     """Return the head of a job's page, and mark each row of `trajectory_row` by the other runs."""
-    figures = figure_job(job, tasks, [_brief(each) for each in found])
+    figures = figure_job(job, tasks, [_in_short(each) for each in found])
     for row in rows:
         row.update(figures.marks(row["id"], row["task"], left_out=row["foreign"] or row["erased"]))
         row["surprise"] = row["surprise"] and not row["foreign"]
@@ -115,7 +115,7 @@ def _loose(runs: Sequence[BriefRun]) -> Json:
     }
 
 
-def _brief(found: Trajectory | TrajectorySummary) -> BriefRun:
+def _in_short(found: Trajectory | TrajectorySummary) -> BriefRun:
     return BriefRun(
         id=found.id,
         task=found.task,

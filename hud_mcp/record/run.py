@@ -96,7 +96,6 @@ class RunClient(Protocol):
 
     def forward(self, capability: str) -> AbstractAsyncContextManager[tuple[str, int]]:
         """Carry a loopback port, the block's host and port, to a capability of `bindings`."""
-        ...
 
 
 class Run:

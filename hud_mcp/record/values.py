@@ -101,6 +101,11 @@ class ScreenshotRecord(Value):
         )
 
     @property
+    def mime_type(self) -> str:
+        """The media type of the file."""
+        return "image/png" if self.extension == "png" else "image/jpeg"
+
+    @property
     def name(self) -> str:
         """The file's path inside the store's screenshot folder."""
         return f"{self.sha256[:2]}/{self.sha256}.{self.extension}"

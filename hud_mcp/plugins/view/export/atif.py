@@ -17,7 +17,7 @@ from typing import Any
 
 from hud_mcp.base.version import __version__
 from hud_mcp.plugins.view.export.exporting import Export, Output
-from hud_mcp.plugins.view.export.files import MIME_TYPES, PictureFolder, to_json
+from hud_mcp.plugins.view.export.files import PictureFolder, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.transcript import placed
@@ -237,7 +237,7 @@ def _observed(step: TrajectoryStep, pictures: PictureFolder) -> Json:
     if path is None:
         return {"content": "\n".join(texts), "extra": {**extra, "image_missing": shot.sha256}}
     parts: list[Json] = [{"type": "text", "text": text} for text in texts]
-    source = {"media_type": MIME_TYPES[shot.extension], "path": path}
+    source = {"media_type": shot.mime_type, "path": path}
     return {"content": [*parts, {"type": "image", "source": source}], "extra": extra}
 
 

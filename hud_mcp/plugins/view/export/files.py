@@ -162,8 +162,6 @@ def _finite(value: Any) -> Any:
     return value
 
 
-MIME_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
-
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 

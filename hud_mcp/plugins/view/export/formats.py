@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from hud_mcp.base.lines import escape_separators
 from hud_mcp.plugins.view.export import libraries
 from hud_mcp.plugins.view.export.exporting import Export, Option, Output
-from hud_mcp.plugins.view.export.files import MIME_TYPES, Pictures, to_json
+from hud_mcp.plugins.view.export.files import Pictures, to_json
 from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
@@ -134,7 +134,7 @@ def _write_line(
     for step in trajectory.steps:
         made = step.model_dump(mode="json", exclude={"observation_url"})
         if step.screenshot is not None:
-            kind = MIME_TYPES[step.screenshot.extension]
+            kind = step.screenshot.mime_type
             made["screenshot"] |= {"mime_type": kind, **carry(step.screenshot)}
         row["steps"].append(made)
     file.write(escape_separators(to_json(row).encode()) + b"\n")

@@ -159,7 +159,6 @@ def _csp_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
-_MIME = {"png": "image/png", "jpg": "image/jpeg"}
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
@@ -204,7 +203,7 @@ async def picture_answer(
         return PlainTextResponse("The picture is missing.", 404)
     if hashlib.sha256(data).hexdigest() != record.sha256:
         return PlainTextResponse("The picture is damaged: it is not what was recorded.", 410)
-    return Response(data, headers=_FOR_EVER, media_type=_MIME[record.extension])
+    return Response(data, headers=_FOR_EVER, media_type=record.mime_type)
 
 
 Json = dict[str, Any]

@@ -30,8 +30,6 @@ ReadPicture = Callable[[ScreenshotRecord], bytes | None]
 PICTURE_LIMIT_BYTES = 150_000_000
 """The most bytes of all pictures, before base64; a browser reads them in a few seconds."""
 
-_MIME = {"png": "image/png", "jpg": "image/jpeg"}
-
 
 async def write_report(
     store: Store, job_id: str, path: Path, *, expected: Mapping[str, float | None] | None = None
@@ -153,7 +151,7 @@ def embed_pictures(
             encoded = base64.b64encode(data).decode("ascii")
             # Its hash was computed from the data, so it is hexadecimal and safe as an id.
             elements.append(f'<script type="text/plain" id="picture-{sha256}">{encoded}</script>')
-        known[sha256] = {"mime": _MIME[record.extension], "problem": problem}
+        known[sha256] = {"mime": record.mime_type, "problem": problem}
     return known, elements
 
 

@@ -24,6 +24,7 @@ from hud_mcp.analysis.intervals import (
     Estimate,
     Interval,
     difference_interval,
+    figure_text,
     interval_text,
 )
 from hud_mcp.analysis.tries import Try
@@ -90,13 +91,9 @@ class SplitRewards(Value):
         estimate = self.mean
         if estimate is None:
             return "none graded"
-        sure = f"no interval: {estimate.reason}"
-        if estimate.low is not None and estimate.high is not None:
-            sure = f"{confidence:.0%}: {interval_text(estimate.low, estimate.high)}"
+        figure = figure_text(estimate.value, estimate.ends, confidence=confidence)
         given_up = f" and {self.given_up} given up, as 0" if self.given_up else ""
-        return (
-            f"{estimate.value:.3f} ({sure}) over {estimate.runs - self.given_up} graded{given_up}"
-        )
+        return f"{figure} over {estimate.runs - self.given_up} graded{given_up}"
 
 
 class Gap(Value):
@@ -113,11 +110,8 @@ class Gap(Value):
         """Say it in a line, with its interval or the reason for none."""
         if self.value is None:
             return f"none: {self.reason}"
-        if self.low is None or self.high is None:
-            return f"{self.value:+.3f} (no interval: {self.reason})"
-        return (
-            f"{self.value:+.3f} ({confidence:.0%}: {interval_text(self.low, self.high, sign='+')})"
-        )
+        ends = Interval(self.low, self.high, self.reason)
+        return figure_text(self.value, ends, confidence=confidence, sign="+")
 
 
 def _short(estimate: Estimate | None) -> str:

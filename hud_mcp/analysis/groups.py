@@ -16,7 +16,7 @@ from hud_mcp.analysis.context_table import TRAIN
 from hud_mcp.analysis.intervals import (
     CONFIDENCE,
     Estimate,
-    interval_text,
+    figure_text,
     is_in_range,
     mean_over_tasks,
 )
@@ -86,6 +86,11 @@ class RunGroup(Value):
         return self.wanted - self.outcomes[NOT_BEGUN]
 
     @property
+    def mean_text(self) -> str:
+        """The mean reward with its interval, in words."""
+        return "none" if self.mean is None else figure_text(self.mean.value, self.mean.ends)
+
+    @property
     def ends(self) -> str:
         """The outcomes of its runs, in words."""
         words = {each.value: each.words for each in outcome_classes()}
@@ -117,22 +122,13 @@ class Grouping(Value):
         """Return a line for each group."""
         width = max((len(self.title_of(group)) for group in self.groups), default=0)
         lines = [
-            f"{self.title_of(group):<{width}}  {estimate_text(group.mean)}"
+            f"{self.title_of(group):<{width}}  {group.mean_text}"
             f" over {group.graded} graded of {group.wanted}; {group.ends}"
             for group in self.groups
         ]
         if self.overlapping:
             lines.append(f"A run counts in each {self.by} that its task has.")
         return "\n".join(lines)
-
-
-def estimate_text(estimate: Estimate | None) -> str:
-    """Return a figure with its interval as a line of text."""
-    if estimate is None:
-        return "none"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.3f} (no interval: {estimate.reason})"
-    return f"{estimate.value:.3f} ({interval_text(estimate.low, estimate.high)})"
 
 
 def group_runs(

@@ -140,6 +140,16 @@ def interval_text(low: float, high: float, *, digits: int = 3, sign: str = "") -
     return " to ".join(f"{end + 0.0:{sign}.{digits}f}" for end in ends)
 
 
+def figure_text(
+    value: float, ends: Interval, *, confidence: float | None = None, sign: str = "", of: str = ""
+) -> str:
+    """Return a figure with its interval, or the reason for none, as a text."""
+    if ends.low is None or ends.high is None:
+        return f"{value:{sign}.3f} (no interval: {ends.reason})"
+    sure = "" if confidence is None else f"{confidence:.0%}: "
+    return f"{value:{sign}.3f} ({sure}{interval_text(ends.low, ends.high, sign=sign)}{of})"
+
+
 def _ends(column: Column, confidence: float) -> tuple[float, float]:
     low, high, _ = mean_interval(column, confidence)
     return low or 0.0, 1.0 if high is None else high
@@ -295,6 +305,11 @@ class Estimate(Value):
         "tasks that are one task under several contexts are one; in a set of one task, those of "
         "one context."
     )
+
+    @property
+    def ends(self) -> Interval:
+        """Its interval."""
+        return Interval(self.low, self.high, self.reason)
 
 
 def estimate_of(

@@ -9,7 +9,7 @@ from pydantic import Field
 from hud_mcp.analysis.intervals import (
     CONFIDENCE,
     Estimate,
-    interval_text,
+    figure_text,
     is_in_range,
     mean_over_tasks,
 )
@@ -192,12 +192,9 @@ class JobStatistics(Value):
     def _shown(self, estimate: Estimate) -> str:
         if self.confidence is None:
             return f"{estimate.value:.3f}"
-        if estimate.low is None or estimate.high is None:
-            return f"{estimate.value:.3f} (no interval: {estimate.reason})"
-        interval = interval_text(estimate.low, estimate.high)
         few = estimate.clusters < estimate.tasks
         of = f", of {_count(estimate.clusters, 'cluster')}" if few else ""
-        return f"{estimate.value:.3f} ({self.confidence:.0%}: {interval}{of})"
+        return figure_text(estimate.value, estimate.ends, confidence=self.confidence, of=of)
 
     def _classes(self) -> list[str]:
         notes = {each.value: each.note for each in outcome_classes()}
@@ -289,8 +286,4 @@ def _overloaded(runs: Iterable[Try], rows: Iterable[TaskStatistics]) -> int:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {_plural(number, noun)}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return noun if number == 1 else f"{noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

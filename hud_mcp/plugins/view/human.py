@@ -60,17 +60,11 @@ def action_forms(environment: Environment | None) -> list[Json]:
 def _typed(kind: str) -> list[Json]:
     if kind == "scroll":
         return [
-            {
-                "title": f"Scroll {word}",
-                "action": {"type": "scroll", "scroll": {"x": 0, "y": distance}},
-                "into": None,
-                "fields": [],
-            }
+            _button(f"Scroll {word}", {"type": "scroll", "scroll": {"x": 0, "y": distance}})
             for word, distance in (("down", _SCROLL_PX), ("up", -_SCROLL_PX))
         ]
     if kind == "wait":
-        action = {"type": "wait", "time": 1000}
-        return [{"title": "Wait a second", "action": action, "into": None, "fields": []}]
+        return [_button("Wait a second", {"type": "wait", "time": 1000})]
     schema = ACTION_CLASSES[kind].model_json_schema()
     parts = {name: part for name, part in schema["properties"].items() if name not in _OWN_FIELDS}
     return [_form(_title(kind), {"type": kind}, {**schema, "properties": parts}, None)]
@@ -82,16 +76,18 @@ def _steps(schema: Mapping[str, Any]) -> list[Json]:
     if isinstance(low, int) and isinstance(high, int) and high - low < _MOST_BUTTONS:
         names = dict(_NAMED.findall(str(schema.get("description", "")).partition(":")[2]))
         return [
-            {
-                "title": _title(names.get(str(number), f"action {number}")),
-                "action": {"type": "custom", "action": "step", "args": {"action": number}},
-                "into": None,
-                "fields": [],
-            }
+            _button(
+                _title(names.get(str(number), f"action {number}")),
+                {"type": "custom", "action": "step", "args": {"action": number}},
+            )
             for number in range(low, high + 1)
         ]
     whole = {"properties": {"action": schema}, "required": ["action"]}
     return [_form("Step", {"type": "custom", "action": "step"}, whole, "args")]
+
+
+def _button(title: str, action: Json) -> Json:
+    return {"title": title, "action": action, "into": None, "fields": []}
 
 
 def _form(title: str, action: Json, schema: Mapping[str, Any], into: str | None) -> Json:

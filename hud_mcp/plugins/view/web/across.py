@@ -25,7 +25,7 @@ from hud_mcp.analysis.comparison import (
     compare_jobs,
 )
 from hud_mcp.plugins.view.outlines import Outlines
-from hud_mcp.plugins.view.web.pages import Json, finite, iso, json_answer
+from hud_mcp.plugins.view.web.pages import Json, finite, iso, json_answer, keep
 from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED
@@ -103,7 +103,7 @@ class Across:
         began_s = monotonic()
         stamps = tuple([(await self._outlines.stamp_job(each))[1] for each in ids])
         if before is not None and before.stamps == stamps:
-            self._made.move_to_end(ids)
+            keep(self._made, ids, before, _KEPT)
             return before
         jobs: list[Job] = []
         runs: list[JobRuns] = []
@@ -117,10 +117,7 @@ class Across:
         made = await anyio.to_thread.run_sync(partial(_make, stamps, tuple(jobs), runs))
         now_s = monotonic()
         made.fresh_until_s = now_s + _PAUSE * (now_s - began_s)
-        self._made[ids] = made
-        self._made.move_to_end(ids)
-        while len(self._made) > _KEPT:
-            self._made.popitem(last=False)
+        keep(self._made, ids, made, _KEPT)
         return made
 
     async def _others(self, jobs: Sequence[Job]) -> list[Json]:

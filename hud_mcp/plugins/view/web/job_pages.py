@@ -24,7 +24,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.plugins.view.web.jobs import REPEATED, expected_rewards, figure_job
-from hud_mcp.plugins.view.web.pages import Json, json_answer
+from hud_mcp.plugins.view.web.pages import Json, json_answer, keep
 from hud_mcp.plugins.view.web.run_list import ListedRun, RowQuery, RunList, list_runs
 from hud_mcp.plugins.view.web.trajectory import trajectory_row
 from hud_mcp.record.job import Job
@@ -193,13 +193,10 @@ class JobPages:
         return await anyio.to_thread.run_sync(_make, read, before)
 
     def _keep(self, job_id: str, page: _Page) -> None:
-        kept = self._pages
-        kept[job_id] = page
-        kept.move_to_end(job_id)
-        while len(kept) > 1 and (
-            len(kept) > _KEPT or sum(len(each.runs) for each in kept.values()) > _KEPT_RUNS
-        ):
-            kept.popitem(last=False)
+        keep(self._pages, job_id, page, _KEPT)
+        kept = self._pages.values()
+        while len(kept) > 1 and sum(len(each.runs) for each in kept) > _KEPT_RUNS:
+            self._pages.popitem(last=False)
 
     async def _query(self, request: Request, job_id: str | None, page: _Page) -> RowQuery:
         asked = request.query_params

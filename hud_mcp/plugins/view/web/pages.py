@@ -9,12 +9,13 @@ import hashlib
 import json
 import math
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from starlette.requests import Request
@@ -207,6 +208,8 @@ async def picture_answer(
 
 
 Json = dict[str, Any]
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -236,3 +239,11 @@ def seconds(start: datetime, end: datetime) -> float:
 def iso(at: datetime) -> str:
     """Return a time in UTC, to a second."""
     return at.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def keep(cache: OrderedDict[KeyT, ValueT], key: KeyT, value: ValueT, most: int) -> None:
+    """Keep a value as the newest one, and drop the oldest beyond `most`."""
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > most:
+        cache.popitem(last=False)

@@ -24,6 +24,7 @@ from hud_mcp.plugins.view.web.pages import (
     encode,
     html_answer,
     json_answer,
+    keep,
     picture_answer,
     viewer_page,
 )
@@ -98,7 +99,7 @@ class _Viewer:
         wanted = request.query_params.get("id", "")
         trajectory = await self._store.load_trajectory(wanted, turns=True)
         rows, data = await anyio.to_thread.run_sync(_detail, trajectory)
-        _keep(self._steps, trajectory.id, rows)
+        keep(self._steps, trajectory.id, rows, _KEPT)
         return Response(data, media_type="application/json")
 
     async def _runs(self, request: Request) -> Response:
@@ -132,7 +133,7 @@ class _Viewer:
             turns = await self._store.load_turns(trajectory_id, rows.turn_count - 1)
             rows.take_turns([turn for turn in turns if turn.number >= rows.turn_count])
             rows.extend(more[len(rows.rows) - known :])  # another request may have been faster
-        _keep(self._steps, trajectory_id, rows)
+        keep(self._steps, trajectory_id, rows, _KEPT)
         return rows
 
     async def _picture(self, request: Request) -> Response:
@@ -158,13 +159,6 @@ def _in_words(endpoint: Endpoint) -> Endpoint:
             return json_answer({"error": str(exc)}, 503)
 
     return answer
-
-
-def _keep(cache: "OrderedDict[str, Any]", key: str, value: Any) -> None:
-    cache[key] = value
-    cache.move_to_end(key)
-    while len(cache) > _KEPT:
-        cache.popitem(last=False)
 
 
 def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:

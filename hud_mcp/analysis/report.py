@@ -166,25 +166,31 @@ class ReportedJob(Protocol):
     @property
     def group(self) -> int:
         """The number of runs of each task that count."""
+        ...
 
     @property
     def planned(self) -> bool | None:
         """Whether it has a plan."""
+        ...
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Its metadata, with the rows that were left out."""
+        ...
 
     @property
     def is_proof(self) -> bool:
         """Whether its runs prove tasks; no mean is made of them."""
+        ...
 
     @property
     def trusts_agent(self) -> bool:
         """Whether its agent ran in the evaluation's own process."""
+        ...
 
     def set_of(self, task_id: str) -> str | None:
         """Return the name of a task's set."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

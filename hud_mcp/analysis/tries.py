@@ -27,58 +27,72 @@ class Try(Protocol):
     @property
     def id(self) -> str:
         """The trajectory's id."""
+        ...
 
     @property
     def task_id(self) -> str:
         """The task's id."""
+        ...
 
     @property
     def task(self) -> Task:
         """The row."""
+        ...
 
     @property
     def context(self) -> Mapping[str, Any]:
         """The features that its world was opened with."""
+        ...
 
     @property
     def outcome(self) -> Outcome | None:
         """Its outcome; None while it runs."""
+        ...
 
     @property
     def cause(self) -> Cause | None:
         """The cause of its end; None while it runs."""
+        ...
 
     @property
     def reward(self) -> float | None:
         """None unless it was graded."""
+        ...
 
     @property
     def started_at(self) -> datetime:
         """The time of its start."""
+        ...
 
     @property
     def ended_at(self) -> datetime | None:
         """None while it runs."""
+        ...
 
     @property
     def step_count(self) -> int:
         """The number of its steps."""
+        ...
 
     @property
     def use(self) -> ModelUse | None:
         """Its model's usage; None if unreported."""
+        ...
 
     @property
     def foreign(self) -> bool:
         """Whether it is not in its job's plan."""
+        ...
 
     @property
     def erased(self) -> bool:
         """Whether its grade was pruned, so that it counts nowhere."""
+        ...
 
     @property
     def overloaded(self) -> int:
         """The calls that the overloaded machine refused."""
+        ...
 
 
 @dataclass(slots=True)

@@ -96,6 +96,7 @@ class RunClient(Protocol):
 
     def forward(self, capability: str) -> AbstractAsyncContextManager[tuple[str, int]]:
         """Carry a loopback port, the block's host and port, to a capability of `bindings`."""
+        ...
 
 
 class Run:

@@ -1,8 +1,8 @@
 from hud_mcp.agents.agent import Agent as Agent
 from hud_mcp.environment import Environment as Environment
 from hud_mcp.environment.function import History as History
-from hud_mcp.environment.none import NoWorld as NoWorld
 from hud_mcp.environment.prompt import Answer as Answer
+from hud_mcp.environment.spec import NoWorld as NoWorld
 from hud_mcp.environment.spec import Opening as Opening
 from hud_mcp.environment.spec import WorldSpec as WorldSpec
 from hud_mcp.environment.task import Task as Task

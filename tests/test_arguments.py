@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from tables import each_of
 
 from hud_mcp.environment.arguments import Arguments, source_line
-from hud_mcp.environment.none import EmptyWorld
+from hud_mcp.environment.spec import EmptyWorld
 from hud_mcp.errors import InvalidTask, InvalidTemplate
 from hud_mcp.world import World
 

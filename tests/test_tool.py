@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tables import each_of
 
-from hud_mcp.environment.none import EmptyWorld
+from hud_mcp.environment.spec import EmptyWorld
 from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.values.call import CORE_TOOLS

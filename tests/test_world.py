@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.environment.none import EmptyWorld, NoWorld
+from hud_mcp.environment.spec import EmptyWorld, NoWorld
 from hud_mcp.errors import ActionFailed
 from hud_mcp.values.action import Action, ActionEffect, WaitAction
 from hud_mcp.values.observation import Look, Observation

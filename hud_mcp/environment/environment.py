@@ -25,8 +25,7 @@ from hud_mcp.environment.declarations import (
 )
 from hud_mcp.environment.digest_inputs import freeze_folder, imported_files
 from hud_mcp.environment.function import Phase
-from hud_mcp.environment.none import NoWorld
-from hud_mcp.environment.spec import WorldSpec
+from hud_mcp.environment.spec import NoWorld, WorldSpec
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean

@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 from tables import each_of
 
-from hud_mcp.environment.none import NoWorld
+from hud_mcp.environment.spec import NoWorld
 from hud_mcp.environment.tool import actions
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.testing import ContractBroken, WorldContract, check_world

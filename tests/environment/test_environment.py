@@ -13,7 +13,7 @@ from tables import each_of
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.baselines import OracleAgent
 from hud_mcp.environment import REWARD_POLICIES, Environment
-from hud_mcp.environment.none import EmptyWorld
+from hud_mcp.environment.spec import EmptyWorld
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.loading.source import load_environments
 from hud_mcp.sandbox import SandboxLimits

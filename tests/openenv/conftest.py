@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hud_mcp import Environment, Task, Taskset
-from hud_mcp.environment.none import NoWorld
+from hud_mcp.environment.spec import NoWorld
 
 env = Environment("room")
 lamps = []

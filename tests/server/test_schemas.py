@@ -14,7 +14,7 @@ from refused_schemas import refused
 from tables import each_of
 
 from hud_mcp import Browser, Environment, Gymnasium, Shell
-from hud_mcp.environment.none import NoWorld
+from hud_mcp.environment.spec import NoWorld
 from hud_mcp.errors import InvalidAction
 from hud_mcp.server.app import build_server
 from hud_mcp.server.arguments import ACTION

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
-from hud_mcp.environment.none import EmptyWorld
 from hud_mcp.environment.prompt import Answer
+from hud_mcp.environment.spec import EmptyWorld
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.task import Task

@@ -4,7 +4,7 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.environment.none import NoWorld
+from hud_mcp.environment.spec import NoWorld
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.values.action import ClickAction, Point, WaitAction
 from hud_mcp.values.observation import Look

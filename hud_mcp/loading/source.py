@@ -29,8 +29,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from hud_mcp.environment.author_files import load_module, loaded_module
-from hud_mcp.environment.digest_inputs import imported_files
-from hud_mcp.environment.environment import Environment
+from hud_mcp.environment.environment import Environment, imported_files
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean, name_known
 from hud_mcp.registry import find, table

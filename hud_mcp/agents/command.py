@@ -21,7 +21,7 @@ from hud_mcp.base.child import child_environment, ended_in_order
 from hud_mcp.base.reaper import reaped
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, InvalidAgent
-from hud_mcp.sandbox.process import Output
+from hud_mcp.sandbox.commands import Output
 from hud_mcp.session.caller import session_token
 
 _KEPT_BYTES = 1024 * 1024

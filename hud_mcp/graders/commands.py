@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from hud_mcp.base.reaper import reaped
 from hud_mcp.errors import ActionFailed, BrokenByAgent, GraderFailed
-from hud_mcp.sandbox.process import Excerpt, Output, readable, shell_status
+from hud_mcp.sandbox.commands import Excerpt, Output, readable, shell_status
 
 Variables = Mapping[str, str] | None
 """More environment variables of a command, or None."""

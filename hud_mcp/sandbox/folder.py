@@ -10,8 +10,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, LimitReached, SnapshotFailed
-from hud_mcp.sandbox.commands import Commands, feed
-from hud_mcp.sandbox.process import Output, Process
+from hud_mcp.sandbox.commands import Commands, Output, Process, feed
 
 __all__ = ["Folder", "Packed", "Skipped", "read_report"]
 

@@ -24,10 +24,9 @@ from hud_mcp.sandbox.bubblewrap import (
     launch_bare,
     launch_isolated,
 )
-from hud_mcp.sandbox.commands import Commands
+from hud_mcp.sandbox.commands import Commands, readable
 from hud_mcp.sandbox.folder import Folder
 from hud_mcp.sandbox.options import SandboxOptions
-from hud_mcp.sandbox.process import readable
 
 __all__ = ["Sandbox", "Usage", "end_supervisor", "start_supervisor"]
 

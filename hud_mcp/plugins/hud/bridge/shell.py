@@ -18,7 +18,7 @@ from hud_mcp.base import libraries
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.sandbox import Entry, FileInfo
-from hud_mcp.sandbox.process import Excerpt, shell_status
+from hud_mcp.sandbox.commands import Excerpt, shell_status
 from hud_mcp.worlds.shell.actions import replace_text
 from hud_mcp.worlds.shell.results import CommandResult
 

@@ -16,7 +16,7 @@ import asyncssh
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Process, Sandbox
-from hud_mcp.sandbox.process import Excerpt, readable, shell_status, write_all
+from hud_mcp.sandbox.commands import Excerpt, readable, shell_status, write_all
 
 __all__ = ["Channel", "SshCommand"]
 

@@ -9,7 +9,7 @@ from hud_mcp.sandbox import SandboxLimits
 from hud_mcp.values.action import CustomAction
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell import Shell, ShellWorld
-from hud_mcp.worlds.shell.terminal import as_on_terminal
+from hud_mcp.worlds.shell.actions import as_on_terminal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from hud_mcp.base.egress import AllowList

@@ -1,8 +1,7 @@
 """A shell as a world: commands and files in a sandbox of the session's own."""
 
-from hud_mcp.worlds.shell.pictures import view_picture
 from hud_mcp.worlds.shell.results import CommandResult
-from hud_mcp.worlds.shell.spec import Shell
+from hud_mcp.worlds.shell.spec import Shell, view_picture
 from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult
 from hud_mcp.worlds.shell.world import ShellWorld
 

@@ -12,23 +12,96 @@ import termios
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import proc
 from .beneath import open_beneath
-from .files import Reply
 from .tree import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Processes"]
+__all__ = ["Processes", "Reply"]
 
-
+Reply = tuple[dict[str, Any], list[int]]
+"""The reply to a request: fields, and descriptors beside them."""
 _HOLD_S = 8.0
 """The longest time for processes to stop. The host waits longer for a reply."""
-
-
 _ROUNDS = 25
 """The number of times that a process is seen in the kernel before it counts as stopped."""
+
+
+class _Row:
+    """One process; `fields` are those of `/proc/PID/stat` after the name."""
+
+    def __init__(self, pid: int, fields: list[str]) -> None:
+        self.pid = pid
+        self.alive = fields[0] not in ("Z", "X")
+        self.stopped = fields[0] in ("T", "t")
+        self.in_kernel = fields[0] == "D"
+        self.parent = int(fields[1])
+        self.session = int(fields[3])
+
+
+def _rows() -> list[_Row]:
+    """Return every process that lives."""
+    found: list[_Row] = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                line = file.read().decode("utf-8", "replace")
+        except OSError:
+            continue
+        # The name of a program is its own choice, and may have a bracket or a blank.
+        row = _Row(int(name), line.rpartition(")")[2].split())
+        if row.alive:
+            found.append(row)
+    return found
+
+
+def _descendants(every: list[_Row], root: int) -> list[_Row]:
+    """Return the children of a process, their children, and so on."""
+    children: dict[int, list[_Row]] = {}
+    for each in every:
+        children.setdefault(each.parent, []).append(each)
+    found: list[_Row] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += [each.pid for each in below]
+    return found
+
+
+def _kill(pid: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal to a process that may have ended already."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _memory(pid: int) -> int:
+    """Return a process's own and shared memory in bytes, without the files that it maps."""
+    return _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:", b"VmSwap:"))
+
+
+def _exact_memory(pid: int, otherwise: int) -> int:
+    """Return the same with shared pages divided among their users, which takes longer."""
+    return (
+        _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")) or otherwise
+    )
+
+
+def _sum(path: str, names: tuple[bytes, ...]) -> int:
+    total = 0
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                if line.startswith(names):
+                    total += int(line.split()[1]) * 1024
+    except OSError:
+        return 0
+    return total
 
 
 class Processes:
@@ -109,7 +182,7 @@ class Processes:
     def signal(self, *, pid: int, number: int) -> Reply:
         """Send a signal to a command's process group."""
         if pid in self._reasons:
-            proc.kill(-pid, number)
+            _kill(-pid, number)
         return {}, []
 
     def kill(self, *, pid: int, reason: str) -> Reply:
@@ -131,7 +204,7 @@ class Processes:
         rounds = 0
         while running := [each for each in self._limited() if not each.stopped]:
             for each in running:
-                proc.kill(each.pid, signal.SIGSTOP)
+                _kill(each.pid, signal.SIGSTOP)
             # A process that waits for its stopped vfork child stops before it does anything else.
             rounds = rounds + 1 if all(each.in_kernel for each in running) else 0
             if rounds > _ROUNDS:
@@ -147,14 +220,14 @@ class Processes:
         if self._held:
             self._held = False
             for each in self._limited():
-                proc.kill(each.pid, signal.SIGCONT)
+                _kill(each.pid, signal.SIGCONT)
         return {}, []
 
     def usage(self) -> Reply:
         """Return the resources that are in use now."""
         others = self.others()
         size, files = self._disk()
-        memory = sum(proc.memory(each.pid) for each in others)
+        memory = sum(_memory(each.pid) for each in others)
         used = {"processes": len(others), "memory": memory, "disk": size, "files": files}
         return {**used, "elsewhere": self._elsewhere()}, []
 
@@ -173,12 +246,12 @@ class Processes:
                 self._own.discard(pid)
                 self._told({"event": "exit", "pid": pid, "code": code, "reason": reason})
 
-    def others(self) -> list[proc.Row]:
+    def others(self) -> list[_Row]:
         """Return all other processes: of the namespace, or this one's descendants on the host."""
-        every = proc.rows()
+        every = _rows()
         if self._alone:
             return [each for each in every if each.pid != 1]
-        return proc.descendants(every, os.getpid())
+        return _descendants(every, os.getpid())
 
     @property
     def busy(self) -> bool:
@@ -268,55 +341,55 @@ class Processes:
         stopped: set[int] = set()
         for _attempt in range(20):
             every = self.others()
-            tree = {each.pid for each in proc.descendants(every, leader)}
+            tree = {each.pid for each in _descendants(every, leader)}
             tree |= {each.pid for each in every if each.session == leader} | {leader}
             if tree <= stopped:
                 break
             for pid in tree - stopped:
-                proc.kill(pid, signal.SIGSTOP)
+                _kill(pid, signal.SIGSTOP)
             stopped |= tree
         for pid in stopped:
-            proc.kill(pid)
+            _kill(pid)
 
-    def _hold_memory(self, others: list[proc.Row]) -> None:
-        used = {each.pid: proc.memory(each.pid) for each in others}
+    def _hold_memory(self, others: list[_Row]) -> None:
+        used = {each.pid: _memory(each.pid) for each in others}
         limit = self._limits["memory"]
         if sum(used.values()) <= limit:
             return
         # Only above the limit, because reading shared pages takes longer.
-        used = {pid: proc.exact_memory(pid, size) for pid, size in used.items()}
+        used = {pid: _exact_memory(pid, size) for pid, size in used.items()}
         while sum(used.values()) > limit:
             largest = max(used, key=lambda pid: used[pid])
             blamed = [each for each in others if each.pid == largest]
             self._blame(blamed, f"more than {limit} bytes of memory were in use")
-            proc.kill(largest)
+            _kill(largest)
             del used[largest]
 
-    def _limited(self) -> list[proc.Row]:
+    def _limited(self) -> list[_Row]:
         """Return the limited processes: all others but this program's own forks."""
         own = self._own
         return [each for each in self.others() if not {each.pid, each.session} & own]
 
-    def _end_all(self, others: list[proc.Row], reason: str) -> None:
+    def _end_all(self, others: list[_Row], reason: str) -> None:
         self._blame(others, reason)
         self._end(self._limited)
 
-    def _end(self, which: Callable[[], list[proc.Row]]) -> None:
+    def _end(self, which: Callable[[], list[_Row]]) -> None:
         for _attempt in range(400):
             if self._alone and not self._own:
                 # All at once: one after the other, a fork could outrun the list.
-                proc.kill(-1)
+                _kill(-1)
             found = which()
             for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no more
                 for each in found:
-                    proc.kill(each.pid, number)
+                    _kill(each.pid, number)
             self.reap()
             if not which():
                 break
             time.sleep(0.005)
         self.reap()
 
-    def _blame(self, processes: list[proc.Row], reason: str) -> None:
+    def _blame(self, processes: list[_Row], reason: str) -> None:
         sessions = {each.session for each in processes} | {each.pid for each in processes}
         for pid, said in self._reasons.items():
             if pid in sessions:

@@ -1,7 +1,9 @@
-"""The command that makes a sandbox, and decides which parts of the host are seen inside.
+"""The command that makes a sandbox: the parts of the host seen inside, and the refused calls.
 
 Nothing of the host is writable inside: written files lie in bounded file systems in memory. So no
-path on the host exists that an agent could have prepared for somebody else to follow.
+path on the host exists that an agent could have prepared for somebody else to follow. Namespaces do
+not hold everything: kernel keyrings, virtual machine sockets and memory files have none, and
+io_uring does work that no filter sees. Source: seccomp(2), and linux/filter.h.
 """
 
 import contextlib
@@ -35,19 +37,6 @@ from hud_mcp.sandbox.shown import (
     shown_folders,
     system_folders,
 )
-
-__all__ = [
-    "GUEST_ROOT",
-    "NOBODY",
-    "OPTIONS",
-    "PROFILE",
-    "Launch",
-    "container_advice",
-    "launch_bare",
-    "launch_isolated",
-    "seccomp_program",
-]
-
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
@@ -251,15 +240,7 @@ def launch_isolated(
             *_interior(launch),
             *cover(shown_folders()),
         ]
-        for guest, source in readonly.items():
-            if not source.exists():
-                raise EnvironmentFailed(f"The folder to show at {guest} does not exist.")
-            if launch.user is not None and not anyone_may_enter(source):
-                raise EnvironmentFailed(
-                    f"Not every user can read the folder to show at {guest}. The sandbox of a "
-                    "root server runs as nobody: open the folder to all, or copy it elsewhere."
-                )
-            launch.argv += ["--ro-bind", str(source), guest, *cover({guest: source})]
+        launch.argv += _readonly(launch, readonly)
         launch.argv += _seen_elsewhere(places, names, parts)
         # What bubblewrap itself makes is writable until then: a place without a bound.
         launch.argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", GUEST_ROOT, "--"]
@@ -321,6 +302,20 @@ def interior() -> bytes:
                 archive.writestr(f"inside/{module.name}", module.read_bytes())
         archive.writestr("__main__.py", "from inside.init import main\n\nmain()\n")
     return out.getvalue()
+
+
+def _readonly(launch: Launch, readonly: Mapping[str, Path]) -> list[str]:
+    arguments: list[str] = []
+    for guest, source in readonly.items():
+        if not source.exists():
+            raise EnvironmentFailed(f"The folder to show at {guest} does not exist.")
+        if launch.user is not None and not anyone_may_enter(source):
+            raise EnvironmentFailed(
+                f"Not every user can read the folder to show at {guest}. The sandbox of a "
+                "root server runs as nobody: open the folder to all, or copy it elsewhere."
+            )
+        arguments += ["--ro-bind", str(source), guest, *cover({guest: source})]
+    return arguments
 
 
 def _seen_elsewhere(

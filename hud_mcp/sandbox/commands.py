@@ -1,4 +1,4 @@
-"""Commands in a sandbox: started, waited for, stopped, ended."""
+"""Commands in a sandbox and their output: started, waited for, stopped, ended."""
 
 import asyncio
 import contextlib
@@ -14,27 +14,28 @@ from hud_mcp.sandbox.files import Files
 from hud_mcp.sandbox.link import Link, Reply
 from hud_mcp.sandbox.options import SandboxLimits
 
-__all__ = [
-    "Commands",
-    "Finished",
-    "Output",
-    "Process",
-    "feed",
-    "readable",
-    "shell_status",
-    "write_all",
-]
+_CHUNK = 1 << 16
+_KILL_S = 2.0
 
 
 async def readable(fd: int) -> None:
     """Wait until a descriptor has something to read, or is at its end."""
     loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(fd, _set, ready)
+    await _ready(fd, loop.add_reader, loop.remove_reader)
+
+
+async def _ready(fd: int, watch: Callable[..., None], unwatch: Callable[[int], object]) -> None:
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    watch(fd, _set, ready)
     try:
         await ready
     finally:
-        loop.remove_reader(fd)
+        unwatch(fd)
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 async def write_all(fd: int, data: bytes) -> None:
@@ -44,25 +45,8 @@ async def write_all(fd: int, data: bytes) -> None:
         try:
             left = left[os.write(fd, left) :]
         except BlockingIOError:
-            await _writable(fd)
-
-
-async def _writable(fd: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(fd, _set, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_writer(fd)
-
-
-def _set(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-_CHUNK = 1 << 16
+            loop = asyncio.get_running_loop()
+            await _ready(fd, loop.add_writer, loop.remove_writer)
 
 
 def shell_status(code: int) -> int:
@@ -206,9 +190,6 @@ class Output:
         return True
 
 
-_KILL_S = 2.0
-
-
 class Commands:
     """The commands of one sandbox, seen from the host; `root` is the folder that they start in."""
 
@@ -240,18 +221,11 @@ class Commands:
         env: Mapping[str, str] | None = None,
         apart: bool = False,
     ) -> Finished:
-        """Run a command to its end, and return its result.
+        """Run a command, a line for bash or a program with its arguments, and return its result.
 
-        Processes that it leaves in the background go on. Their later output is not kept. After
-        `timeout_s`, at most the limits' `command_s`, the command and its processes are killed.
-
-        Args:
-            command: A line for bash, or a program with its arguments.
-            timeout_s: The longest time for the command.
-            stdin: Its standard input.
-            cwd: A folder, from the sandbox's own; None for `/`.
-            env: Additional environment variables.
-            apart: Whether its standard error is kept apart.
+        Processes that it leaves in the background go on; their later output is not kept. After
+        `timeout_s`, at most the limits' `command_s`, it is killed with its processes. `cwd` is from
+        the sandbox's folder on, and None is `/`. With `apart`, its standard error is kept apart.
 
         Raises:
             OSError: The folder is not there, or cannot be entered.
@@ -259,46 +233,44 @@ class Commands:
 
         If this call is cancelled, it kills the command and its processes.
         """
-        bound_s = min(timeout_s or self.limits.command_s, self.limits.command_s)
-        out_read, out_write = os.pipe()
-        in_read, in_write = os.pipe()
-        err_read, err_write = os.pipe() if apart else (-1, os.dup(out_write))
+        ours, theirs = _pipes(apart=apart)
         try:
-            process = await self.spawn(
-                command, stdio=(in_read, out_write, err_write), cwd=cwd, env=env
-            )
+            process = await self.spawn(command, stdio=theirs, cwd=cwd, env=env)
         except BaseException:
-            for fd in (out_read, in_write, *([err_read] if apart else [])):
-                os.close(fd)
+            _close(ours)
             raise
         finally:
-            for fd in (in_read, out_write, err_write):  # else the pipes would never end
-                os.close(fd)
-        output = self._collect(out_read, process)
-        errors = self._collect(err_read, process) if apart else None
-        feeding = feed(in_write, stdin)
+            _close(theirs)  # else the pipes would never end
+        outputs = [self._collect(fd, process) for fd in ours[1:]]
+        feeding = feed(ours[0], stdin)
         try:
-            try:
-                async with asyncio.timeout(bound_s):
-                    code = await process.wait()
-            except TimeoutError:
-                await self.kill(process, f"it took longer than {bound_s:g} s")
-                code = await process.wait()
+            code = await self._end(process, timeout_s or self.limits.command_s)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self.kill(process, "the call was cancelled")
-            output.close()
-            if errors is not None:
-                errors.close()
+            for each in outputs:
+                each.close()
             raise
         finally:
             feeding.cancel()
-        # The end is told over the link: the last bytes may still lie in the pipe.
-        output.drain()
-        if errors is None:
-            return Finished(shell_status(code), output.taken(), process.reason)
-        errors.drain()
-        return Finished(shell_status(code), output.taken(), process.reason, errors.taken())
+        for each in outputs:
+            # The end is told over the link: the last bytes may still lie in the pipe.
+            each.drain()
+        kept = [each.taken() for each in outputs]
+        return Finished(shell_status(code), kept[0], process.reason, *kept[1:])
+
+    async def _end(self, process: Process, timeout_s: float) -> int:
+        """Wait for a command's end; after a time, or if this is cancelled, kill it."""
+        bound_s = min(timeout_s, self.limits.command_s)
+        try:
+            try:
+                async with asyncio.timeout(bound_s):
+                    return await process.wait()
+            except TimeoutError:
+                await self.kill(process, f"it took longer than {bound_s:g} s")
+                return await process.wait()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.kill(process, "the call was cancelled")
+            raise
 
     async def spawn(
         self,
@@ -441,6 +413,21 @@ class Commands:
         )
         self.keep(output)
         return output
+
+
+def _pipes(*, apart: bool) -> tuple[list[int], list[int]]:
+    """Return this side's ends of a command's standard streams, in order, and the command's."""
+    in_read, in_write = os.pipe()
+    out_read, out_write = os.pipe()
+    if not apart:
+        return [in_write, out_read], [in_read, out_write, os.dup(out_write)]
+    err_read, err_write = os.pipe()
+    return [in_write, out_read, err_read], [in_read, out_write, err_write]
+
+
+def _close(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def feed(fd: int, data: bytes) -> "asyncio.Future[None]":

@@ -1,4 +1,8 @@
-"""The declaration of a shell: the first content of its folder, and its limits."""
+"""The declaration of a shell: its folder, its limits, and the functions and tools of its tasks.
+
+Functions look at files in the session's sandbox, where an agent may have put them. Commands that
+evaluate run in a verifier, where it has not been.
+"""
 
 import io
 import os
@@ -42,12 +46,12 @@ MOST_PIXELS = 25_000_000
 async def view_picture(shell: ShellWorld, path: PathOfFile) -> Observation:
     """Look at a picture in the task's folder: a PNG or a JPEG."""
     data = await shell.read_bytes(path)
-    picture = await anyio.to_thread.run_sync(_read, path, data)
+    picture = await anyio.to_thread.run_sync(_picture, path, data)
     size = f"{picture.width_px} x {picture.height_px} px"
     return Observation(text=f"{path}, {size}.", image=picture)
 
 
-def _read(path: str, data: bytes) -> Screenshot:
+def _picture(path: str, data: bytes) -> Screenshot:
     """Return a picture that can be decoded to its end: models' providers refuse others."""
     try:
         picture = Screenshot.from_bytes(data)

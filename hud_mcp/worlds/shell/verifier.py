@@ -19,7 +19,7 @@ import anyio.to_thread
 from hud_mcp.base.egress import AllowList
 from hud_mcp.environment.agent_data import note_agent_data
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
-from hud_mcp.sandbox import Sandbox, SandboxOptions
+from hud_mcp.sandbox import Finished, Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
 from hud_mcp.worlds.shell.results import is_agents
@@ -33,8 +33,6 @@ _SITE = "/run/hud-mcp-site"
 _ROOM_BYTES = 64 * 1024 * 1024
 """The room for the author's files, beside the agent's own limit."""
 _MOST_READ_BYTES = 16 * 1024 * 1024
-_SIGNAL = 128
-"""The exit code to which shells add a signal's number."""
 
 _CLEAN = {
     "HOME": "/tmp",  # noqa: S108  # of the sandbox
@@ -135,39 +133,40 @@ class Verifier:
 
         If this call is cancelled, it kills the command and its processes.
         """
-        line = command if isinstance(command, str) else " ".join(command)
-        if not line or "\0" in line or (timeout_s is not None and not timeout_s > 0):
-            raise GraderFailed(
-                f"A verifier takes a command without NUL and a time above 0, not {line!r:.80} "
-                f"in {timeout_s} s."
-            )
+        _check_command(command, timeout_s)
         could_be_agents, self._has_run = self._could_be_agents(cwd), True
+        variables = {name: self._here(each) for name, each in (env or {}).items()}
         try:
             done = await self._sandbox.run(
                 self._here(command) if isinstance(command, str) else [*map(self._here, command)],
                 timeout_s=timeout_s,
                 stdin=stdin.encode(),
                 cwd=cwd,
-                env={**self._env, **{name: self._here(each) for name, each in (env or {}).items()}},
+                env={**self._env, **variables},
                 apart=True,
             )
         except OSError as exc:
-            if could_be_agents and self._is_agents(exc):
-                raise BrokenByAgent(_unreadable(cwd, exc)) from exc
-            raise GraderFailed(
-                f"A verifier cannot run its command in {cwd or self.root!r}: "
-                f"{exc.strerror or exc}. Name an existing folder."
-            ) from exc
+            raise self._not_run(cwd, exc, could_be_agents=could_be_agents) from exc
         finally:
             if not background and self._sandbox.alive:
                 with anyio.CancelScope(shield=True):
                     await self._sandbox.end_processes()
-        return VerifierResult(
-            done.code if done.code >= 0 else _SIGNAL - done.code,
-            self._note(done.text),
-            self._note(done.errors.decode("utf-8", "replace")),
-            done.reason,
+        return self._result(done)
+
+    def _not_run(
+        self, cwd: str, exc: OSError, *, could_be_agents: bool
+    ) -> BrokenByAgent | GraderFailed:
+        if could_be_agents and self._is_agents(exc):
+            return BrokenByAgent(_unreadable(cwd, exc))
+        return GraderFailed(
+            f"A verifier cannot run its command in {cwd or self.root!r}: {exc.strerror or exc}. "
+            "Name an existing folder."
         )
+
+    def _result(self, done: Finished) -> VerifierResult:
+        output = self._note(done.text)
+        errors = self._note(done.errors.decode("utf-8", "replace"))
+        return VerifierResult(done.code, output, errors, done.reason)
 
     async def read_text(self, path: str) -> str:
         """Return a text file's content like `read_bytes`; a sign stands for bytes not in UTF-8."""
@@ -248,6 +247,15 @@ def read_json_text(text: str, path: str) -> Any:
     except (ValueError, RecursionError) as exc:
         why = "too deep" if isinstance(exc, RecursionError) else str(exc)
         raise BrokenByAgent(f"{path} cannot be read as JSON: {why}.") from exc
+
+
+def _check_command(command: str | Sequence[str], timeout_s: float | None) -> None:
+    line = command if isinstance(command, str) else " ".join(command)
+    if not line or "\0" in line or (timeout_s is not None and not timeout_s > 0):
+        raise GraderFailed(
+            f"A verifier takes a command without NUL and a time above 0, not {line!r:.80} "
+            f"in {timeout_s} s."
+        )
 
 
 def _unreadable(path: str, exc: OSError) -> str:

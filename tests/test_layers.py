@@ -218,7 +218,7 @@ MISUSED = {
     "rollout/x.py": ("from mcp import Client", "TID253"),
     "rollout/y.py": ("def f():\n    from mcp.server import Server", "TID251"),
     "session/x.py": ("def f():\n    import playwright", "TID251"),
-    "worlds/none.py": ("import playwright.async_api", "TID253"),
+    "environment/spec.py": ("import playwright.async_api", "TID253"),
     "store/x.py": ("import sqlalchemy.orm", "TID253"),
     "plugins/view/x.py": ("import gymnasium", "TID253"),
 }

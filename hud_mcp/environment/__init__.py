@@ -45,21 +45,9 @@ __all__ = [
     "load_environment",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
 ]
 
-_OF_A_PLUGIN = frozenset(
-    {
-        "DEFAULT_SYSTEM_MOUNTS",
-        "Mount",
-        "MountKind",
-        "Peer",
-        "Workspace",
-        "WorkspaceRoute",
-        "load_environment",
-    }
-)
-
 
 def __getattr__(name: str) -> Any:
-    # They derive from worlds, which lie above this package: a plain import would be a circle.
-    if name in _OF_A_PLUGIN:
+    # Those without an import derive from worlds, which lie above: an import would be a circle.
+    if name in __all__:
         return service(f"environment.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,22 +25,6 @@ from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
 from hud_mcp.values.context import Context
 
-__all__ = [
-    "Arguments",
-    "DataFileArg",
-    "DataFileRef",
-    "DataFilesArg",
-    "FileRef",
-    "FilesArg",
-    "GradingArg",
-    "PromptArg",
-    "clip_value",
-    "is_world",
-    "source_line",
-    "withhold_answers",
-]
-
-
 T = TypeVar("T")
 
 

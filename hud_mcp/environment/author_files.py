@@ -13,8 +13,6 @@ from hud_mcp.base.secrets import hide
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
 
-__all__ = ["file_being_loaded", "load_module", "loaded_module"]
-
 _PACKAGE = __name__.partition(".")[0]
 
 _OPTIONS = sorted(

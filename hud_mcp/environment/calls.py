@@ -24,18 +24,6 @@ from hud_mcp.errors import (
 from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.grade import Grade, SubScore, read_grade
 
-__all__ = [
-    "CallTemplate",
-    "Measurement",
-    "Phase",
-    "Witness",
-    "bind_calls",
-    "combination",
-    "measure",
-    "prepare",
-    "task_hosts",
-]
-
 Functions = Mapping[str, Function]
 _PORTS = {"http": 80, "https": 443}
 
@@ -230,13 +218,8 @@ class CallTemplate(Template):
         self.noun = self.where
         self.description = task.description
         self.arguments = _NO_ARGUMENTS
-        self.input_schema = None
-        self.returns_schema = None
         self.prompts_at_once = not task.setup
-        self.never_waits = False
         self._answers = AnswerType(None, where=self.where, noun=self.noun)
-        self.reward = None
-        self.oracle_function = None
         self.__doc__ = task.description
         self.__name__ = PROMPT
         self.task = task

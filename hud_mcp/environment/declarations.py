@@ -19,18 +19,6 @@ from hud_mcp.errors import (
 )
 from hud_mcp.values.needs import Needs
 
-__all__ = [
-    "REWARD_POLICIES",
-    "Declarations",
-    "check_hook",
-    "check_name",
-    "check_needs",
-    "check_reward_policy",
-    "check_v5_keywords",
-    "check_world",
-]
-
-
 REWARD_POLICIES = ("hidden", "on_submit", "per_step")
 """The readers of the reward: the record alone, the agent at the end, the agent at each step."""
 

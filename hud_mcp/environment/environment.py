@@ -38,8 +38,6 @@ from hud_mcp.values.needs import Needs
 if TYPE_CHECKING:
     from hud_mcp.values.context import ContextSelector
 
-__all__ = ["Environment", "declared_environment", "freeze_folder", "imported_files"]
-
 
 def freeze_folder(folder: Path, files: Iterable[Path], copy: Path) -> None:
     """Make an empty folder look like another one, in which some files do not change any more.
@@ -124,6 +122,8 @@ class Environment(Declarations):
 
     Attributes:
         capabilities: The published capabilities; hooks and authors may change the list.
+        source: The file that it was loaded from. That file may import the file that declares it.
+        made_of: Its source text, if that is not in a file; else empty.
 
     Raises:
         InvalidEnvironment: The name, the reward policy, the world or the needs are invalid.
@@ -169,8 +169,8 @@ class Environment(Declarations):
         self._on_initialize: list[Callable[[], Awaitable[None]]] = []
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
-        self._made_of = ""
-        self._source: Path | None = None
+        self.made_of = ""
+        self.source: Path | None = None
         self.workspace_name: str | None = None
         self._notes: list[str] = []
         if type(self) is Environment:  # what was read of a server is found by its address
@@ -180,16 +180,6 @@ class Environment(Declarations):
     def needs(self) -> Needs:
         """The resources that one session takes of a machine."""
         return self._needs or self.world.needs
-
-    @property
-    def source(self) -> Path | None:
-        """The file that it was loaded from. That file may import the file that declares it."""
-        return self._source
-
-    @property
-    def made_of(self) -> str:
-        """Its source text, if that is not in a file; else empty."""
-        return self._made_of
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -202,7 +192,7 @@ class Environment(Declarations):
 
     def loaded(self, *, source: Path | None = None, text: str = "") -> None:
         """Set its source, a file or a text, and take its digest now: later edits do not count."""
-        self._source, self._made_of = source, text
+        self.source, self.made_of = source, text
         _ = self.digest
 
     def freeze(self, folder: Path) -> None:
@@ -226,7 +216,7 @@ class Environment(Declarations):
         if self.file.is_file():
             files |= imported_files(self.file.resolve())
             files |= set(self.world.files(self.folder))
-        whole = hashlib.sha256(self._made_of.encode())
+        whole = hashlib.sha256(self.made_of.encode())
         for path in sorted(files):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             whole.update(f"{os.path.relpath(path, self.folder)} {content}\n".encode())

@@ -112,9 +112,7 @@ class Function:
             ) from None
         self.description = inspect.cleandoc(function.__doc__ or "").split("\n")[0]
         self.world_types: dict[str, type] = {}
-        self._answers: list[str] = []
-        self._histories: list[str] = []
-        self._phases: list[str] = []
+        self._situated: dict[str, type] = {}
         self._arguments: list[_Argument] = []
         self._read_parameters(noun)
 
@@ -157,7 +155,7 @@ class Function:
     @property
     def looks_at_world(self) -> bool:
         """Whether its result depends on more than the answer."""
-        return bool(self.world_types or self._histories)
+        return bool(self.world_types) or History in self._situated.values()
 
     def may(self, phase: Phase) -> bool:
         """Whether a task may name it in this field."""
@@ -188,10 +186,9 @@ class Function:
         """Call the function; arguments that do not fit are an `InvalidTask`, and it did not run."""
         self.check(args)
         answer = Answer(content=situation.answer, raw=situation.answer)
+        known = {Answer: answer, History: situation.history, Phase: situation.phase}
         handed: dict[str, Any] = dict.fromkeys(self.world_types, situation.world)
-        handed |= dict.fromkeys(self._answers, answer)
-        handed |= dict.fromkeys(self._histories, situation.history)
-        handed |= dict.fromkeys(self._phases, situation.phase)
+        handed |= {name: known[kind] for name, kind in self._situated.items()}
         for argument, given in self._paired(args):
             value = argument.read(given, self.signature)
             if argument.is_rest:
@@ -202,8 +199,6 @@ class Function:
         bound.arguments.update(handed)
         bound.apply_defaults()
         return await self.function(*bound.args, **bound.kwargs)
-
-    # What follows is its own.
 
     def _read_parameters(self, noun: str) -> None:
         try:
@@ -218,12 +213,8 @@ class Function:
                 raise InvalidEnvironment(f"{noun} takes {parameter}; arguments have no names here.")
             if isinstance(hint, type) and is_world(hint):
                 self.world_types[name] = hint
-            elif hint is Answer or typing.get_origin(hint) is Answer:
-                self._answers.append(name)
-            elif hint is History:
-                self._histories.append(name)
-            elif hint is Phase:
-                self._phases.append(name)
+            elif (kind := typing.get_origin(hint) or hint) in (Answer, History, Phase):
+                self._situated[name] = kind
             else:
                 self._arguments.append(_Argument.of(parameter, hint, noun))
 

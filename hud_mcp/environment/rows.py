@@ -7,7 +7,7 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -21,8 +21,6 @@ from hud_mcp.base.text import read_text_bytes
 from hud_mcp.environment.author_files import load_module
 from hud_mcp.environment.task import FROM_JSON, Task, Validation
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-
-__all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "task_files", "write_file"]
 
 _HUD = "hud"
 """The key in a task's metadata for the fields that only HUD's rows have."""
@@ -47,11 +45,11 @@ class Rows:
     description: str | None = None
 
 
-def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple)) -> Rows:
+def read_file(path: Path) -> Rows:
     """Read a file of tasks: `.json`, `.py`, or else JSON Lines; or a folder of such files.
 
-    A folder has an `env.py`, or files of JSON. A Python file's public tasks may be in
-    `collections`.
+    A folder has an `env.py`, or files of JSON. A Python file has public tasks, or sequences of
+    them.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -59,9 +57,9 @@ def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple))
         InvalidEnvironment: A Python file does not load.
     """
     if path.is_dir() and (files := task_files(path)):
-        return _joined(path, [read_file(each, collections=collections) for each in files])
+        return _joined(path, [read_file(each) for each in files])
     if path.is_file() and path.suffix == ".py":
-        return _read_python(path, collections)
+        return _read_python(path)
     if path.is_file() and path.suffix == ".json":
         return _read_json(path)
     return read_lines(path)
@@ -303,7 +301,7 @@ def _row_lines(text: str, key: str | None) -> Iterator[int]:
         line += mark.count("\n")
 
 
-def _read_python(path: Path, collections: tuple[type[Any], ...]) -> Rows:
+def _read_python(path: Path) -> Rows:
     module = load_module(path)
     lines = _assigned_lines(path)
     found = _Found(path)
@@ -311,7 +309,7 @@ def _read_python(path: Path, collections: tuple[type[Any], ...]) -> Rows:
     for name, value in list(vars(module).items()):
         if name.startswith("_"):
             continue
-        for task, place in _tasks_of(name, value, collections):
+        for task, place in _tasks_of(name, value):
             if id(task) not in seen:
                 seen.add(id(task))
                 found.add(task, lines.get(name, 1), place=place)
@@ -322,13 +320,11 @@ def _read_python(path: Path, collections: tuple[type[Any], ...]) -> Rows:
     return Rows(found.tasks, found.places, path.stem)
 
 
-def _tasks_of(
-    name: str, value: Any, collections: tuple[type[Any], ...]
-) -> Iterator[tuple[Task, str]]:
+def _tasks_of(name: str, value: Any) -> Iterator[tuple[Task, str]]:
     if isinstance(value, Task):
         yield value, name
-    elif isinstance(value, collections):
-        for i, each in enumerate(cast("Iterable[Any]", value)):
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for i, each in enumerate(cast("Sequence[Any]", value)):
             if isinstance(each, Task):
                 yield each, f"{name}[{i}]"
 

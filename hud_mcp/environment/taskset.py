@@ -43,37 +43,6 @@ class Taskset(Sequence[Task]):
     load_from_inspect = ReplacedCall("Make a Task of each sample, and a TaskSet of these.")
     fit = ReplacedCall("A task names its gym; make tasks with the gym that the agent works in.")
 
-    @overload
-    def __init__(
-        self,
-        tasks: Iterable[Task] = (),
-        name: str = ...,
-        /,
-        *,
-        id: str | None = None,
-        description: str | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        name: str,
-        tasks: Iterable[Task],
-        /,
-        *,
-        id: str | None = None,
-        description: str | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        first: Iterable[Task] | str = (),
-        /,
-        *,
-        tasks: Iterable[Task] = ...,
-        name: str = ...,
-        id: str | None = None,
-        description: str | None = None,
-    ) -> None: ...
     def __init__(
         self,
         first: Iterable[Task] | str | None = None,
@@ -123,7 +92,7 @@ class Taskset(Sequence[Task]):
             InvalidTask: A row is wrong; the text names the file, the line and the field.
             InvalidEnvironment: A Python file does not load.
         """
-        return cls._of(read_file(Path(path), collections=(list, tuple, Taskset)))
+        return cls._of(read_file(Path(path)))
 
     @classmethod
     def joined(cls, tasksets: "Iterable[Taskset]", name: str | None = None) -> "Taskset":

@@ -46,6 +46,12 @@ class Template:
             without a JSON schema. The text names file and line.
     """
 
+    input_schema: dict[str, Any] | None = None
+    returns_schema: dict[str, Any] | None = None
+    reward: str | None = None
+    never_waits = False
+    oracle_function: Oracle | None = None
+
     def __init__(
         self,
         function: TemplateFunction,
@@ -71,7 +77,6 @@ class Template:
         self.reward = reward
         self.prompts_at_once = prompts_at_once(function)
         self.never_waits = self.prompts_at_once and never_waits(function)
-        self.oracle_function: Oracle | None = None
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 

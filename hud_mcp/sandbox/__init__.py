@@ -2,7 +2,7 @@
 
 from hud_mcp.sandbox.commands import Finished, Process
 from hud_mcp.sandbox.files import Entry, FileInfo, Files
-from hud_mcp.sandbox.folder import Packed, Skipped
+from hud_mcp.sandbox.folder import Packed
 from hud_mcp.sandbox.options import Isolation, SandboxLimits, SandboxOptions
 from hud_mcp.sandbox.sandbox import Sandbox, Usage
 
@@ -17,6 +17,5 @@ __all__ = [
     "Sandbox",
     "SandboxLimits",
     "SandboxOptions",
-    "Skipped",
     "Usage",
 ]

@@ -8,8 +8,6 @@ from typing import Any
 
 from hud_mcp.sandbox.link import Link
 
-__all__ = ["Entry", "FileInfo", "Files"]
-
 _READ = os.O_RDONLY
 _WRITE = os.O_WRONLY | os.O_CREAT
 _NO_FILE = {errno.ENOENT, errno.ENOTDIR}

@@ -11,25 +11,7 @@ import anyio
 
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, LimitReached, SnapshotFailed
 from hud_mcp.sandbox.commands import Commands, Output, Process, feed
-
-__all__ = ["Folder", "Packed", "Skipped", "read_report"]
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """Something in a folder that its packed form does not have; a count stands for the unnamed.
-
-    `lost` tells whether content is lost: a socket and a pipe have none. `why` is the reason, or the
-    kind.
-    """
-
-    path: str
-    why: str
-    lost: bool
-
-    def __str__(self) -> str:
-        """Return its path and the reason."""
-        return f"{self.path} ({self.why})"
+from hud_mcp.sandbox.inside.tree import Skip
 
 
 @dataclass(frozen=True)
@@ -37,15 +19,15 @@ class Packed:
     """A folder as a compressed tar, and everything that it omits; lost content comes first."""
 
     data: bytes
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[Skip, ...] = ()
 
     @property
-    def lost(self) -> tuple[Skipped, ...]:
+    def lost(self) -> tuple[Skip, ...]:
         """Everything with lost content. If empty, the tar holds the whole folder."""
         return tuple(each for each in self.skipped if each.lost)
 
 
-def read_report(told: bytes) -> tuple[Skipped, ...]:
+def read_report(told: bytes) -> tuple[Skip, ...]:
     """Return the content of a report from inside, which is not trusted to be well formed.
 
     A text that is no report is a `SnapshotFailed`.
@@ -53,14 +35,14 @@ def read_report(told: bytes) -> tuple[Skipped, ...]:
     try:
         report: dict[str, Any] = json.loads(told)
         rows: list[tuple[str, str, bool]] = report["skipped"]
-        found = [Skipped(_shown(path), _shown(why), bool(lost)) for path, why, lost in rows]
+        found = [Skip(_shown(path), _shown(why), bool(lost)) for path, why, lost in rows]
         more = int(report["count"]) - len(found)
     except (ValueError, TypeError, KeyError) as exc:
         raise SnapshotFailed(
             "The sandbox did not report the packed files. Nothing was stored."
         ) from exc
     if more > 0:
-        found.append(Skipped(f"{more} more", "not named here", lost=found[-1].lost))
+        found.append(Skip(f"{more} more", "not named here", lost=found[-1].lost))
     return tuple(found)
 
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from hud_mcp.errors import EnvironmentFailed
 
-__all__ = ["Link", "Reply"]
-
 _LENGTH = struct.Struct("!I")
 _MAX_FRAME = 16 * 1024 * 1024
 _MOST_FDS = 64

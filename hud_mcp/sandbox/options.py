@@ -12,9 +12,6 @@ from hud_mcp.base.egress import AllowList
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.values.action import Value
 
-__all__ = ["Isolation", "SandboxLimits", "SandboxOptions"]
-
-
 MIB = 1024 * 1024
 
 

@@ -9,8 +9,6 @@ import json
 import os
 import sys
 
-__all__ = ["main"]
-
 FOLDER = "@folder@"
 """The placeholder for the folder in bubblewrap's command."""
 

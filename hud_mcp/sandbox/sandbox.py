@@ -28,9 +28,6 @@ from hud_mcp.sandbox.commands import Commands, readable
 from hud_mcp.sandbox.folder import Folder
 from hud_mcp.sandbox.options import SandboxOptions
 
-__all__ = ["Sandbox", "Usage", "end_supervisor", "start_supervisor"]
-
-
 _END_S = 3.0
 
 

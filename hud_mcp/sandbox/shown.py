@@ -15,19 +15,6 @@ from pathlib import Path
 from hud_mcp.base.secrets import hidden_paths
 from hud_mcp.errors import EnvironmentFailed
 
-__all__ = [
-    "OWN",
-    "PYTHON",
-    "PYTHON_NAME",
-    "agents_may_read",
-    "anyone_may_enter",
-    "bound_prefix",
-    "cover",
-    "inside_python",
-    "shown_folders",
-    "system_folders",
-]
-
 OWN = "/run/hud-mcp"
 """The folder inside for this package's own files."""
 PYTHON = f"{OWN}/python"

@@ -4,7 +4,7 @@ import io
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from PIL import Image
@@ -29,29 +29,9 @@ from hud_mcp.values.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.values.observation import Look, Observation, Screenshot
+from hud_mcp.values.observation import Look, Screenshot
 
-__all__ = [
-    "CALL_BOUND_S",
-    "FEW_CHARS",
-    "ONE_OF_EACH",
-    "ContractBroken",
-    "Subject",
-    "called",
-    "css_size_of",
-    "expect",
-    "expect_kind",
-    "fails",
-    "has_snapshots",
-    "in_its_own_task",
-    "look_at",
-    "observe",
-    "refused",
-    "restore",
-    "snapshot",
-    "wrong_arguments",
-]
-
+T = TypeVar("T")
 
 CALL_BOUND_S = 30.0
 """A bound in seconds, longer than any one call of a world may take."""
@@ -93,43 +73,29 @@ def expect_kind(value: object, kind: type, of: str) -> None:
 async def fails(call: Callable[[], Awaitable[Any]], error: type[Exception]) -> None:
     """Expect a call to raise an error, within a bound."""
     try:
-        with anyio.fail_after(CALL_BOUND_S):
-            await call()
+        await within(call())
     except error:
         return
     raise ContractBroken(f"no {error.__name__} was raised")
 
 
-async def observe(world: World, look: Look) -> Observation:
-    """Return one observation, within a bound."""
+async def within(call: Awaitable[T]) -> T:
+    """Return the result of a call, within a bound."""
     with anyio.fail_after(CALL_BOUND_S):
-        return await world.observe(look)
+        return await call
 
 
 async def look_at(world: World) -> str:
     """Return the world in words; an empty string if it has none."""
-    return (await observe(world, Look())).text or ""
+    return (await within(world.observe(Look()))).text or ""
 
 
 async def snapshot(world: World) -> bytes:
-    """Return a snapshot of a world that has them, within a bound."""
-    with anyio.fail_after(CALL_BOUND_S):
-        data = await world.snapshot()
+    """Return a snapshot of a world that has them."""
+    data = await within(world.snapshot())
     if data is None:
         raise ContractBroken("one snapshot of the spec's worlds has the state, and another is None")
     return data
-
-
-async def has_snapshots(world: World) -> bool:
-    """Whether a world can be restored."""
-    with anyio.fail_after(CALL_BOUND_S):
-        return await world.snapshot() is not None
-
-
-async def restore(world: World, data: bytes) -> None:
-    """Take a snapshot up, within a bound."""
-    with anyio.fail_after(CALL_BOUND_S):
-        await world.restore(data)
 
 
 async def refused(world: World, action: Action) -> str:
@@ -139,8 +105,7 @@ async def refused(world: World, action: Action) -> str:
         ContractBroken: It was performed, refused without a reason, or by another error.
     """
     try:
-        with anyio.fail_after(CALL_BOUND_S):
-            await world.act(action)
+        await within(world.act(action))
     except ActionFailed as exc:
         if not str(exc):
             raise ContractBroken(f"{called(action)} was refused without a reason") from exc
@@ -278,7 +243,7 @@ class Subject:
             seen.append(await look_at(world))
             for i, action in enumerate([*self.samples(), *self.samples()]):
                 effect = await world.act(action)
-                found = await observe(world, looks[i % len(looks)])
+                found = await within(world.observe(looks[i % len(looks)]))
                 size = found.image and (found.image.width_px, found.image.height_px)
                 seen.append((effect, found.text, size))
             seen.append(await look_at(world))

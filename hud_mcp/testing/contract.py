@@ -21,13 +21,11 @@ from hud_mcp.testing.checks import (
     expect,
     expect_kind,
     fails,
-    has_snapshots,
     in_its_own_task,
     look_at,
-    observe,
     refused,
-    restore,
     snapshot,
+    within,
     wrong_arguments,
 )
 from hud_mcp.values.action import (
@@ -37,9 +35,6 @@ from hud_mcp.values.action import (
     CustomAction,
 )
 from hud_mcp.values.observation import Look, Observation
-
-__all__ = ["WorldContract", "check_world"]
-
 
 Check = Callable[[Any, Opening], Awaitable[None]]
 
@@ -94,8 +89,7 @@ class WorldContract(Subject):
         async with self.a_world(opening) as world:
             before = await look_at(world)
             for action in self.samples():
-                with anyio.fail_after(CALL_BOUND_S):
-                    expect_kind(await world.act(action), ActionEffect, "act()")
+                expect_kind(await within(world.act(action)), ActionEffect, "act()")
             if self.changing_actions():
                 expect(await look_at(world) != before, "changing_actions() changed nothing")
 
@@ -119,8 +113,7 @@ class WorldContract(Subject):
 
     async def _performs(self, world: World, action: Action) -> None:
         try:
-            with anyio.fail_after(CALL_BOUND_S):
-                await world.act(action)
+            await within(world.act(action))
         except ActionFailed as exc:
             text = f"{action.type!r} is announced, and {action!r} was refused: {exc} "
             raise ContractBroken(f"{text}Add one that works to other_actions().") from exc
@@ -177,16 +170,18 @@ class WorldContract(Subject):
     async def test_only_what_was_asked_for_is_observed(self, opening: Opening) -> None:
         """No picture and no text come without being asked for."""
         async with self.a_world(opening) as world:
-            seen = await observe(world, Look())
+            seen = await within(world.observe(Look()))
             expect_kind(seen, Observation, "observe()")
             expect(seen.image is None, "a picture that nobody asked for")
-            expect((await observe(world, Look(text=False))).text is None, "text, unasked for")
+            expect(
+                (await within(world.observe(Look(text=False)))).text is None, "text, unasked for"
+            )
 
     @_in_an_opening
     async def test_the_text_keeps_to_its_limit(self, opening: Opening) -> None:
         """A text is no longer than `max_text_chars`."""
         async with self.a_world(opening) as world:
-            text = (await observe(world, Look(max_text_chars=FEW_CHARS))).text
+            text = (await within(world.observe(Look(max_text_chars=FEW_CHARS)))).text
             expect(text is None or len(text) <= FEW_CHARS, "the text is longer than its limit")
 
     @_in_an_opening
@@ -197,7 +192,7 @@ class WorldContract(Subject):
         async with self.a_world(opening) as world:
             sizes: list[tuple[int, int]] = []
             for kind in ("png", "jpeg"):
-                image = (await observe(world, Look(text=False, image=kind))).image
+                image = (await within(world.observe(Look(text=False, image=kind)))).image
                 if image is None:
                     raise ContractBroken("the spec has a screen, and there is no picture")
                 sizes.append(css_size_of(image, kind))
@@ -210,7 +205,9 @@ class WorldContract(Subject):
         if self.make_spec().has_screen:
             return
         async with self.a_world(opening) as world:
-            expect((await observe(world, Look())).image is None, "a picture without a screen")
+            expect(
+                (await within(world.observe(Look()))).image is None, "a picture without a screen"
+            )
 
     # Several worlds.
 
@@ -265,7 +262,7 @@ class WorldContract(Subject):
     async def test_a_snapshot_changes_nothing(self, opening: Opening) -> None:
         """A world of which a snapshot was taken looks and goes on as one of which none was."""
         async with self.a_world(opening) as world, self.a_world(opening) as other:
-            if not await has_snapshots(world):
+            if await within(world.snapshot()) is None:
                 return
             for action in (None, *self.samples_kept()):
                 for acting in (world, other):
@@ -281,7 +278,7 @@ class WorldContract(Subject):
         texts: list[str] = []
         snapshots: list[bytes] = []
         async with self.a_world(opening) as world:
-            if not await has_snapshots(world):
+            if await within(world.snapshot()) is None:
                 return
             texts.append(await look_at(world))
             for action in (*kept, *kept):
@@ -290,27 +287,27 @@ class WorldContract(Subject):
                 snapshots.append(await snapshot(world))
         for done in (1, len(kept)):
             async with self.a_world(opening) as other:
-                await restore(other, snapshots[done - 1])
+                await within(other.restore(snapshots[done - 1]))
                 expect(await look_at(other) == texts[done], "the restored world looks different")
                 again = await snapshot(other)
                 for action, text in zip((*kept, *kept)[done:], texts[done + 1 :], strict=True):
                     await other.act(action)
                     expect(await look_at(other) == text, f"{action} does something else now")
             async with self.a_world(opening) as third:
-                await restore(third, again)
+                await within(third.restore(again))
                 expect(await look_at(third) == texts[done], "a snapshot of it is not the same")
 
     @_in_an_opening
     async def test_what_is_no_snapshot_is_refused(self, opening: Opening) -> None:
         """Damaged bytes are an `EnvironmentFailed`, and the world is of no use after it."""
         async with self.a_world(opening) as world:
-            if not await has_snapshots(world):
+            if await within(world.snapshot()) is None:
                 return
             data = await snapshot(world)
         for damaged in (b"", b"no snapshot", data[: len(data) // 2]):
             async with self.a_world(opening) as other:
-                await fails(partial(restore, other, damaged), EnvironmentFailed)
-                await fails(partial(observe, other, Look()), EnvironmentFailed)
+                await fails(partial(other.restore, damaged), EnvironmentFailed)
+                await fails(partial(other.observe, Look()), EnvironmentFailed)
 
     # Tasks, cancellation, the end.
 

@@ -19,7 +19,6 @@ from .tree import Item, Skip, walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["pack", "unpack"]
 
 _BLOCK = 512
 _CHUNK = 1 << 18

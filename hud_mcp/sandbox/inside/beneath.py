@@ -15,20 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "ENTER",
-    "FOLDER",
-    "Descent",
-    "Loan",
-    "as_it_was",
-    "identity",
-    "open_beneath",
-    "open_file",
-    "open_folder",
-    "open_root",
-    "remove_all",
-]
-
 
 _OPENAT2 = 437
 _BENEATH = 0x08  # RESOLVE_BENEATH: no absolute path, no link and no ".." leads out

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-__all__ = ["FILES", "REPORT", "gather"]
 
 FILES = "f/"
 """The prefix of the path of each file."""

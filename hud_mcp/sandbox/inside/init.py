@@ -23,7 +23,6 @@ from .tree import Skip, scan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Init", "main"]
 
 _POLL_S = 0.2
 _LENGTH = struct.Struct("!I")

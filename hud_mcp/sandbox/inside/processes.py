@@ -18,7 +18,6 @@ from .tree import walk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Processes", "Reply"]
 
 Reply = tuple[dict[str, Any], list[int]]
 """The reply to a request: fields, and descriptors beside them."""

@@ -19,8 +19,6 @@ from .beneath import ENTER, FOLDER, Loan, as_it_was, identity, open_file, open_f
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-__all__ = ["Item", "Skip", "scan", "walk"]
-
 
 MOST_PATH_BYTES = 32 * 1024 * 1024
 """The bound of all paths of one walk together: nested folders have a square of them."""
@@ -49,11 +47,18 @@ class Item(NamedTuple):
 
 
 class Skip(NamedTuple):
-    """Something in a folder that a walk passes over; `Skipped` on the host is the same."""
+    """Something in a folder that a walk passes over, and its packed form does not have.
+
+    `lost` tells whether content is lost: a socket and a pipe have none. `why` is the reason, or the
+    kind.
+    """
 
     path: str
     why: str
     lost: bool
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.why})"
 
 
 def _nothing(_name: str, _is_folder: bool) -> bool:  # noqa: FBT001  # of `leave_out`

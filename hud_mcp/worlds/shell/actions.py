@@ -13,18 +13,6 @@ from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed
 from hud_mcp.sandbox import Entry
 
-__all__ = [
-    "SHELL_ACTIONS",
-    "PathOfFile",
-    "Workbench",
-    "as_on_terminal",
-    "one_line",
-    "replace_text",
-    "shell_tools",
-    "shorten",
-]
-
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _PART = re.compile(
     r"\x1b\[(?P<numbers>[0-?]*)[ -/]*(?P<final>[@-~])"

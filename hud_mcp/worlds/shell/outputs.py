@@ -17,9 +17,6 @@ from typing import IO, Any, cast
 from hud_mcp.errors import BrokenByAgent, GraderFailed
 from hud_mcp.sandbox.inside.gather import FILES, REPORT
 
-__all__ = ["TESTS", "Originals", "Sifted", "Thing", "kept_links", "named_outputs", "sift"]
-
-
 Thing = str | bool
 """The thing at a path: a link, by its target; a folder, as True; a file, as False."""
 

@@ -12,8 +12,6 @@ from typing import Any, cast
 from hud_mcp.errors import BrokenByAgent
 from hud_mcp.sandbox import Entry, Finished
 
-__all__ = ["CommandResult", "broken_by_agent", "folder_lines", "how_ended", "is_agents", "refusal"]
-
 
 @dataclass(frozen=True)
 class CommandResult:

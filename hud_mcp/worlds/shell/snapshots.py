@@ -8,9 +8,6 @@ from typing import Any
 from hud_mcp.errors import EnvironmentFailed, SnapshotFailed
 from hud_mcp.sandbox import Packed, Sandbox
 
-__all__ = ["FolderSnapshots", "missed", "read_snapshot", "write_snapshot"]
-
-
 _FORM = 1
 
 

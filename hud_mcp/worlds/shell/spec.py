@@ -36,9 +36,6 @@ from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.verifier import VerifierResult
 from hud_mcp.worlds.shell.world import ShellWorld
 
-__all__ = ["SHELL_FUNCTIONS", "Shell", "view_picture"]
-
-
 MOST_PIXELS = 25_000_000
 """The most pixels of a picture: a small file may unpack to more than the server's memory."""
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from hud_mcp.errors import GraderFailed, did_you_mean
 from hud_mcp.sandbox.shown import agents_may_read, anyone_may_enter
 
-__all__ = ["Author", "Stage"]
-
 _SITE = '''\
 """Lets a program import what lies beside it, after all that the system has."""
 

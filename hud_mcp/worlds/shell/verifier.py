@@ -25,8 +25,6 @@ from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
 from hud_mcp.worlds.shell.results import is_agents
 from hud_mcp.worlds.shell.stage import Author, Stage
 
-__all__ = ["Verifier", "VerifierResult", "open_verifier", "read_json_text"]
-
 Data = TypeVar("Data", str, bytes)
 
 _SITE = "/run/hud-mcp-site"

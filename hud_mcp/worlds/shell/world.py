@@ -25,8 +25,6 @@ from hud_mcp.worlds.shell.snapshots import FolderSnapshots
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.verifier import Verifier, open_verifier
 
-__all__ = ["ShellWorld"]
-
 T = TypeVar("T")
 
 MOST_READ_BYTES = 1024 * 1024

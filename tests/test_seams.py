@@ -39,7 +39,7 @@ SEAMS = {
     "graders": "each grader's module, which a file that needs another one does not wait for",
     "plugins.models.job.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
     "values.sampler": "three of ConfigSpace's classes under CARL's names",
-    "plugins.gymnasium.carl.libraries": "Gymnasium, NumPy, and MuJoCo's models",
+    "plugins.gymnasium.libraries": "Gymnasium, NumPy, Pillow, and MuJoCo's models",
     "plugins.hud.bridge": "bridges to HUD environments, which few have",
     "plugins.hud.wire": "the server of the channel, which a served declaration names; msgpack",
     "plugins.hud.endpoints": "asyncssh",
@@ -58,7 +58,6 @@ SEAMS = {
     "plugins.view.export.libraries": "Pillow, pyarrow, pandas, polars and OpenTelemetry",
     "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",
     "worlds.browser.libraries": "Playwright, uvicorn, Starlette and websockets",
-    "plugins.gymnasium.world.libraries": "Gymnasium, NumPy and Pillow",
 }
 """Modules whose names load when each is first used, and what waits there."""
 

@@ -11,9 +11,9 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from hud_mcp.errors import InvalidContext, did_you_mean
-from hud_mcp.plugins.gymnasium.carl import libraries
+from hud_mcp.plugins.gymnasium import libraries
 from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
-from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly
+from hud_mcp.plugins.gymnasium.carl.gym_setup import constants_of, make_quietly
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
 from hud_mcp.values.context import Context, ContextFeature, ContextSelector, Scalar, plain_value
 
@@ -245,7 +245,7 @@ class CARLAttributesEnv(CARLEnv):
             AttributePath(path, path): derive for path, derive in (derived or {}).items()
         }
         self._declared = ContextSpace(_complete(env.unwrapped, self._attributes, features))
-        self._constants = libraries.constants_of(env.unwrapped) if "mujoco" in sys.modules else None
+        self._constants = constants_of(env.unwrapped) if "mujoco" in sys.modules else None
         self._entered = self._declared.default
         super().__init__(
             env,

@@ -11,11 +11,11 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, ObservationKeyNotFound, did_you_mean
-from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, set_render_mode
+from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, set_render_mode, unbounded
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
 from hud_mcp.values.context import Context, ContextFeature, ContextSelector, RoundRobinSelector
 
-__all__ = ["CARLEnv", "Contexts", "Observed", "unbounded"]
+__all__ = ["CARLEnv", "Contexts", "Observed"]
 
 
 class Observed(dict[str, Any]):
@@ -310,16 +310,6 @@ class CARLEnv(
             copied = {name: value.copy() for name, value in shown.items()}
             return Observed({self.state_key: state, "context": copied})
         return Observed({self.state_key: state, "context": shown.copy()})
-
-
-def unbounded(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """Return the same space, without bounds for numbers of floating point."""
-    inside: Any = space  # their generics are partly untyped
-    if isinstance(space, spaces.Box) and np.issubdtype(inside.dtype, np.floating):
-        return spaces.Box(-np.inf, np.inf, space.shape, inside.dtype.type)
-    if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: unbounded(each) for key, each in inside.spaces.items()})
-    return inside
 
 
 def _check_arguments(name: str, env: Any, features: Any, state_key: str) -> None:

@@ -1,29 +1,35 @@
 """Environments made without greetings, displays and a crash, each with constants of its own."""
 
+import copy
 import os
 import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from types import FunctionType, ModuleType
-from typing import Any, cast
-
-import gymnasium
-from gymnasium.envs.registration import load_env_creator
+from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import InvalidEnvironment, did_you_mean
+from hud_mcp.plugins.gymnasium import libraries
+
+if TYPE_CHECKING:
+    import gymnasium
+    from gymnasium import spaces
 
 __all__ = [
+    "Constants",
+    "constants_of",
     "isolated_class",
     "load_box2d",
     "make_quietly",
     "render_modes",
     "set_class",
     "set_render_mode",
+    "unbounded",
 ]
 
 
-def make_quietly(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
+def make_quietly(env_id: str, **kwargs: Any) -> "gymnasium.Env[Any, Any]":
     """Call `gymnasium.make` without its checker, a display or a greeting."""
     # Read when pygame and SDL load: standard output may be a protocol's.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
@@ -31,22 +37,22 @@ def make_quietly(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     kwargs.setdefault("disable_env_checker", True)  # it compares with spaces that contexts widen
     _load_first(env_id)
-    made: gymnasium.Env[Any, Any] = gymnasium.make(env_id, **kwargs)
+    made: gymnasium.Env[Any, Any] = libraries.gymnasium.make(env_id, **kwargs)
     return made
 
 
 def render_modes(env_id: str) -> list[str]:
     """Return the modes in which an environment can be drawn, as far as its class says so."""
     _load_first(env_id)
-    spec = gymnasium.registry.get(env_id)
+    spec = libraries.gymnasium.registry.get(env_id)
     creator: Any = None if spec is None else spec.entry_point
     if isinstance(creator, str):
-        creator = load_env_creator(creator)
+        creator = libraries.load_env_creator(creator)
     metadata: dict[str, Any] = getattr(creator, "metadata", {})
     return list(metadata.get("render_modes", ()))
 
 
-def set_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
+def set_render_mode(env: "gymnasium.Env[Any, Any]", mode: str | None) -> None:
     """Set an environment's mode of drawing, or raise `InvalidEnvironment` and change nothing."""
     bare: Any = env.unwrapped
     modes = [str(each) for each in env.metadata.get("render_modes", ())]
@@ -70,7 +76,7 @@ def set_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
 
 
 def _load_first(env_id: str) -> None:
-    spec = gymnasium.registry.get(env_id)
+    spec = libraries.gymnasium.registry.get(env_id)
     if spec is not None and "box2d" in str(spec.entry_point) and "Box2D" not in sys.modules:
         load_box2d(str(spec.entry_point).partition(":")[0].rpartition(".")[2])
 
@@ -114,3 +120,50 @@ def _over(function: FunctionType, names: dict[str, Any]) -> FunctionType:
     made.__kwdefaults__ = function.__kwdefaults__
     made.__doc__ = function.__doc__
     return made
+
+
+def unbounded(space: "spaces.Space[Any]") -> "spaces.Space[Any]":
+    """Return the same space, without bounds for numbers of floating point."""
+    inside: Any = space  # their generics are partly untyped
+    if isinstance(space, libraries.spaces.Box) and libraries.numpy.issubdtype(
+        inside.dtype, libraries.numpy.floating
+    ):
+        return libraries.spaces.Box(
+            -libraries.numpy.inf, libraries.numpy.inf, space.shape, inside.dtype.type
+        )
+    if isinstance(space, libraries.spaces.Dict):
+        return libraries.spaces.Dict({key: unbounded(each) for key, each in inside.spaces.items()})
+    return inside
+
+
+_STATISTICS = ("center", "extent", "meaninertia", "meanmass", "meansize")
+
+
+class Constants:
+    """The constants of one `MjModel`; the statistics that its file sets stay."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._data: Any = libraries.mujoco.MjData(model)
+        computed: Any = copy.deepcopy(model)
+        libraries.mujoco.mj_setConst(computed, libraries.mujoco.MjData(computed))
+        self._given = {
+            name: copy.copy(value)
+            for name in _STATISTICS
+            if not libraries.numpy.array_equal(
+                value := getattr(model.stat, name), getattr(computed.stat, name)
+            )
+        }
+
+    def update(self) -> None:
+        """Compute the constants from the model's present values."""
+        # MuJoCo's documentation asks for it: masses decide, for instance, how stiff a contact is.
+        libraries.mujoco.mj_setConst(self._model, self._data)
+        for name, value in self._given.items():
+            setattr(self._model.stat, name, value)
+
+
+def constants_of(env: Any) -> Constants | None:
+    """Return the constants of an environment's model; None without a model of MuJoCo's."""
+    model = getattr(env, "model", None)
+    return Constants(model) if isinstance(model, libraries.mujoco.MjModel) else None

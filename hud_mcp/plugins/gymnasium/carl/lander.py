@@ -11,7 +11,7 @@ __all__ = ["CARLLunarLander"]
 
 lunar_lander: Any = load_box2d("lunar_lander")
 
-_FEATURES = (
+_LANDER = (
     ("FPS", 50.0, 1, 500, "States a second of simulated time."),
     ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
     ("MAIN_ENGINE_POWER", 13.0, 0, 50, "Of the main engine."),
@@ -58,7 +58,7 @@ class CARLLunarLander(CARLEnv):
         """Sixteen features; lengths are pixels of the drawing, `SCALE` of them a unit."""
         return {
             name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
-            for name, default, low, high, why in _FEATURES
+            for name, default, low, high, why in _LANDER
         }
 
     def _isolate(self, unwrapped: Any) -> None:

@@ -25,7 +25,7 @@ from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
-from hud_mcp.plugins.gymnasium.carl.physics import Constants
+from hud_mcp.plugins.gymnasium.carl.gym_setup import Constants
 from hud_mcp.values.context import Context, ContextFeature
 
 __all__ = ["CARLAnt", "CARLHalfCheetah", "CARLHopper", "CARLHumanoid", "CARLWalker2d"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import InvalidContext, did_you_mean
-from hud_mcp.plugins.gymnasium.carl import libraries
+from hud_mcp.plugins.gymnasium import libraries
 from hud_mcp.values.context import Context, ContextFeature, plain_value
 from hud_mcp.values.context import ContextSpace as Space
 from hud_mcp.values.sampler import distribution_of, named_features

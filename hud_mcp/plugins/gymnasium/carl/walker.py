@@ -16,7 +16,7 @@ __all__ = ["CARLBipedalWalker"]
 
 bipedal_walker: Any = load_box2d("bipedal_walker")
 
-_FEATURES = (
+_WALKER = (
     ("FPS", 50.0, 1, 500, "States a second of simulated time."),
     ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
     ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
@@ -52,7 +52,7 @@ class CARLBipedalWalker(CARLEnv):
         """Nineteen features, in the units of the simulation."""
         return {
             name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
-            for name, default, low, high, why in _FEATURES
+            for name, default, low, high, why in _WALKER
         }
 
     def _isolate(self, unwrapped: Any) -> None:

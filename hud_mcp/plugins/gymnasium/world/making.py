@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, did_you_mean
-from hud_mcp.plugins.gymnasium.world import libraries
+from hud_mcp.plugins.gymnasium import carl, libraries
+from hud_mcp.plugins.gymnasium.carl.gym_setup import unbounded
 from hud_mcp.plugins.gymnasium.world.actions import ActionForm
 from hud_mcp.plugins.gymnasium.world.known import Known
+from hud_mcp.plugins.gymnasium.world.spaces import space_to_json
 from hud_mcp.values.context import ContextSpace
 
 __all__ = ["Probe", "explained", "is_mujoco", "is_small", "spaces_to_json", "unknown"]
@@ -55,14 +57,12 @@ def is_mujoco(env_id: str) -> bool:
 def spaces_to_json(env: Any) -> dict[str, Any] | None:
     """Return the spaces of actions and observations as JSON; None if they have no JSON form."""
     seen: Any = env.observation_space
-    if isinstance(env, libraries.CARLEnv):  # other contexts may lead beyond the default's bounds
-        seen = libraries.spaces.Dict(
-            {**seen.spaces, env.state_key: libraries.unbounded(seen[env.state_key])}
-        )
+    if isinstance(env, carl.CARLEnv):  # other contexts may lead beyond the default's bounds
+        seen = libraries.spaces.Dict({**seen.spaces, env.state_key: unbounded(seen[env.state_key])})
     try:
         return {
-            "action": libraries.space_to_json(env.action_space),
-            "observation": libraries.space_to_json(seen),
+            "action": space_to_json(env.action_space),
+            "observation": space_to_json(seen),
         }
     except InvalidEnvironment:
         return None

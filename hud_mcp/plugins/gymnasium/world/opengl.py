@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from platformdirs import user_cache_path
 
-from hud_mcp.plugins.gymnasium.world import libraries
+from hud_mcp.plugins.gymnasium import libraries
 
 __all__ = ["OPENGL_VARIABLE", "choose_opengl", "load_mujoco"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.plugins.gymnasium.world import libraries
+from hud_mcp.plugins.gymnasium import libraries
 
 __all__ = ["Schema", "bound_text", "example_of", "schema_of"]
 

@@ -3,12 +3,14 @@
 import base64
 import string
 from collections.abc import Callable, Mapping
-from typing import Any, cast
-
-import numpy as np
-from gymnasium import spaces
+from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.plugins.gymnasium import libraries
+
+if TYPE_CHECKING:
+    import numpy as np
+    from gymnasium import spaces
 
 __all__ = ["PRINTABLE", "space_from_json", "space_to_json", "value_from_json", "value_to_json"]
 
@@ -26,7 +28,7 @@ _MOST_CHARS = 1000
 Json = dict[str, Any]
 
 
-def space_to_json(space: spaces.Space[Any]) -> Json:
+def space_to_json(space: "spaces.Space[Any]") -> Json:
     """Describe a space, or raise `InvalidEnvironment` for a kind that has no description."""
     kind = type(space).__name__
     if kind in _KINDS:
@@ -39,21 +41,25 @@ def space_to_json(space: spaces.Space[Any]) -> Json:
     )
 
 
-def space_from_json(described: Mapping[str, Any]) -> spaces.Space[Any]:
+def space_from_json(described: Mapping[str, Any]) -> "spaces.Space[Any]":
     """Make a space from its description."""
     return _KINDS[described["space"]][1](described)
 
 
 def value_to_json(value: Any) -> Any:
     """Return a value of any of these spaces."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, libraries.numpy.ndarray):
         return {
-            "array": base64.b64encode(np.ascontiguousarray(value).tobytes()).decode(),
+            "array": base64.b64encode(libraries.numpy.ascontiguousarray(value).tobytes()).decode(),
             "dtype": value.dtype.str,
             "shape": list(value.shape),
         }
-    if isinstance(value, np.generic):
-        return value_to_json(np.asarray(value)) if value.dtype.kind == "f" else value.item()
+    if isinstance(value, libraries.numpy.generic):
+        return (
+            value_to_json(libraries.numpy.asarray(value))
+            if value.dtype.kind == "f"
+            else value.item()
+        )
     if isinstance(value, Mapping):
         parts = cast("Mapping[str, Any]", value)
         return {"parts": {str(key): value_to_json(part) for key, part in parts.items()}}
@@ -62,34 +68,36 @@ def value_to_json(value: Any) -> Any:
     return value
 
 
-def value_from_json(raw: Any, space: spaces.Space[Any]) -> Any:
+def value_from_json(raw: Any, space: "spaces.Space[Any]") -> Any:
     """Return a value of a space, from the result of `value_to_json`."""
-    if isinstance(space, spaces.Dict):
+    if isinstance(space, libraries.spaces.Dict):
         return {key: value_from_json(raw["parts"][key], part) for key, part in space.items()}
-    if isinstance(space, spaces.Tuple):
+    if isinstance(space, libraries.spaces.Tuple):
         return tuple(value_from_json(each, part) for each, part in zip(raw, space, strict=True))
-    if isinstance(space, spaces.Discrete):
-        return np.int64(raw if not isinstance(raw, dict) else _array(raw).item())
-    if isinstance(space, spaces.Text):
+    if isinstance(space, libraries.spaces.Discrete):
+        return libraries.numpy.int64(raw if not isinstance(raw, dict) else _array(raw).item())
+    if isinstance(space, libraries.spaces.Text):
         return str(raw)
-    array = _array(raw) if isinstance(raw, dict) else np.asarray(raw)
+    array = _array(raw) if isinstance(raw, dict) else libraries.numpy.asarray(raw)
     return array.astype(space.dtype, copy=False).reshape(space.shape or ())
 
 
 def _array(raw: Mapping[str, Any]) -> "np.ndarray[Any, Any]":
-    data = np.frombuffer(base64.b64decode(raw["array"]), dtype=raw["dtype"])
+    data = libraries.numpy.frombuffer(base64.b64decode(raw["array"]), dtype=raw["dtype"])
     return data.reshape(raw["shape"]).copy()
 
 
-def _box(described: Mapping[str, Any]) -> spaces.Box:
-    dtype: Any = np.dtype(described["dtype"])
-    return spaces.Box(_array(described["low"]), _array(described["high"]), dtype=dtype.type)
+def _box(described: Mapping[str, Any]) -> "spaces.Box":
+    dtype: Any = libraries.numpy.dtype(described["dtype"])
+    return libraries.spaces.Box(
+        _array(described["low"]), _array(described["high"]), dtype=dtype.type
+    )
 
 
-_KINDS: dict[str, tuple[Callable[[Any], Json], Callable[[Any], spaces.Space[Any]]]] = {
+_KINDS: "dict[str, tuple[Callable[[Any], Json], Callable[[Any], spaces.Space[Any]]]]" = {
     "Discrete": (
         lambda space: {"n": int(space.n), "start": int(space.start)},
-        lambda raw: spaces.Discrete(raw["n"], start=raw["start"]),
+        lambda raw: libraries.spaces.Discrete(raw["n"], start=raw["start"]),
     ),
     "Box": (
         lambda space: {
@@ -101,11 +109,13 @@ _KINDS: dict[str, tuple[Callable[[Any], Json], Callable[[Any], spaces.Space[Any]
     ),
     "MultiDiscrete": (
         lambda space: {"nvec": space.nvec.tolist(), "start": space.start.tolist()},
-        lambda raw: spaces.MultiDiscrete(np.array(raw["nvec"]), start=np.array(raw["start"])),
+        lambda raw: libraries.spaces.MultiDiscrete(
+            libraries.numpy.array(raw["nvec"]), start=libraries.numpy.array(raw["start"])
+        ),
     ),
     "MultiBinary": (
         lambda space: {"shape": list(space.shape)},
-        lambda raw: spaces.MultiBinary(raw["shape"]),
+        lambda raw: libraries.spaces.MultiBinary(raw["shape"]),
     ),
     "Text": (
         lambda space: {
@@ -113,16 +123,18 @@ _KINDS: dict[str, tuple[Callable[[Any], Json], Callable[[Any], spaces.Space[Any]
             "max": space.max_length,
             "characters": "".join(sorted(space.character_set)),
         },
-        lambda raw: spaces.Text(
+        lambda raw: libraries.spaces.Text(
             raw["max"], min_length=raw["min"], charset=frozenset(raw["characters"])
         ),
     ),
     "Dict": (
         lambda space: {"parts": {str(k): space_to_json(part) for k, part in space.items()}},
-        lambda raw: spaces.Dict({k: space_from_json(part) for k, part in raw["parts"].items()}),
+        lambda raw: libraries.spaces.Dict(
+            {k: space_from_json(part) for k, part in raw["parts"].items()}
+        ),
     ),
     "Tuple": (
         lambda space: {"parts": [space_to_json(part) for part in space]},
-        lambda raw: spaces.Tuple([space_from_json(part) for part in raw["parts"]]),
+        lambda raw: libraries.spaces.Tuple([space_from_json(part) for part in raw["parts"]]),
     ),
 }

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
-from hud_mcp.plugins.gymnasium import carl
-from hud_mcp.plugins.gymnasium.world import libraries
+from hud_mcp.plugins.gymnasium import carl, libraries
+from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, render_modes
 from hud_mcp.plugins.gymnasium.world.actions import ActionForm
 from hud_mcp.plugins.gymnasium.world.known import known, most_steps
 from hud_mcp.plugins.gymnasium.world.making import (
@@ -283,7 +283,7 @@ class Gymnasium(WorldSpec):
         env_id, mode = self._registered
         if self._is_contextual:
             return getattr(carl, self.id)(render_mode=mode, **wrapping, **self._options)
-        env = libraries.make_quietly(env_id, render_mode=mode, **self._options)
+        env = make_quietly(env_id, render_mode=mode, **self._options)
         if not self._attributes:
             return env
         return carl.CARLAttributesEnv(
@@ -316,7 +316,7 @@ class Gymnasium(WorldSpec):
         if "gymnasium.envs.mujoco" in str(libraries.gymnasium.registry[env_id].entry_point):
             fault = choose_opengl() if self._screen else None
             load_mujoco(draws=self._screen and fault is None)
-        if not self._screen or "rgb_array" not in libraries.render_modes(env_id):
+        if not self._screen or "rgb_array" not in render_modes(env_id):
             return None
         if fault is None and is_mujoco(env_id):
             fault = choose_opengl()

@@ -11,11 +11,12 @@ import anyio
 from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.plugins.gymnasium.world import libraries
+from hud_mcp.plugins.gymnasium import libraries
 from hud_mcp.plugins.gymnasium.world.actions import MOST_ACTIONS
 from hud_mcp.plugins.gymnasium.world.known import most_steps
 from hud_mcp.plugins.gymnasium.world.legend import legend_of
 from hud_mcp.plugins.gymnasium.world.making import Probe
+from hud_mcp.plugins.gymnasium.world.spaces import value_to_json
 from hud_mcp.plugins.gymnasium.world.thread import (
     Episode,
     Frames,
@@ -269,7 +270,7 @@ class GymnasiumWorld(World):
         text = self._words(look) if look.text else None
         if text is not None and len(text) > look.max_text_chars:
             text = clip_text(text, look.max_text_chars)
-        values = libraries.value_to_json(self.episode.seen) if look.values else None
+        values = value_to_json(self.episode.seen) if look.values else None
         return Observation(text=text, image=image, values=values)
 
     def _do(self, work: Callable[[], T]) -> T:

@@ -13,8 +13,7 @@ from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.plugins.gymnasium import libraries
 from hud_mcp.plugins.gymnasium.world.actions import MOST_ACTIONS
-from hud_mcp.plugins.gymnasium.world.known import most_steps
-from hud_mcp.plugins.gymnasium.world.legend import legend_of
+from hud_mcp.plugins.gymnasium.world.known import legend_of, most_steps
 from hud_mcp.plugins.gymnasium.world.making import Probe
 from hud_mcp.plugins.gymnasium.world.spaces import value_to_json
 from hud_mcp.plugins.gymnasium.world.thread import (

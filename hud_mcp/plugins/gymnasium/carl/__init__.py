@@ -18,6 +18,7 @@ from hud_mcp.plugins.gymnasium.carl.registration import register_ids
 
 if TYPE_CHECKING:
     from hud_mcp.plugins.gymnasium.carl.attributes import CARLAttributesEnv
+    from hud_mcp.plugins.gymnasium.carl.box2d import CARLBipedalWalker, CARLLunarLander
     from hud_mcp.plugins.gymnasium.carl.car import CARLCarRacing
     from hud_mcp.plugins.gymnasium.carl.classic import (
         CARLAcrobot,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         CARLPendulum,
     )
     from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
-    from hud_mcp.plugins.gymnasium.carl.lander import CARLLunarLander
     from hud_mcp.plugins.gymnasium.carl.robots import (
         CARLAnt,
         CARLHalfCheetah,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         CARLWalker2d,
     )
     from hud_mcp.plugins.gymnasium.carl.space import ContextSpace, Verification
-    from hud_mcp.plugins.gymnasium.carl.walker import CARLBipedalWalker
     from hud_mcp.values.context import (
         AbstractSelector,
         Context,

@@ -1,8 +1,4 @@
-"""BipedalWalker with the features that CARL gives it; needs the extra `box2d`.
-
-`TERRAIN_HEIGHT` is left out: nothing depends on where zero is. `TERRAIN_STARTPAD` is a
-whole number of steps, which the terrain's generator counts down to zero.
-"""
+"""LunarLander with CARL's features; needs the extra `box2d`, as Gymnasium's module does."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -12,7 +8,76 @@ from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, load_box2d, set_class
 from hud_mcp.values.context import ContextFeature
 
-__all__ = ["CARLBipedalWalker"]
+__all__ = ["CARLBipedalWalker", "CARLLunarLander"]
+
+
+lunar_lander: Any = load_box2d("lunar_lander")
+
+_LANDER = (
+    ("FPS", 50.0, 1, 500, "States a second of simulated time."),
+    ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
+    ("MAIN_ENGINE_POWER", 13.0, 0, 50, "Of the main engine."),
+    ("SIDE_ENGINE_POWER", 0.6, 0, 50, "Of the side engines."),
+    ("INITIAL_RANDOM", 1000.0, 0, 2000, "The push at the start, up to this."),
+    ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
+    ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
+    ("LEG_AWAY", 20.0, 0, 50, "How far from the body the legs are."),
+    ("LEG_DOWN", 18.0, 0, 50, "How far below the body the legs are."),
+    ("LEG_W", 2.0, 1, 10, "Width of a leg."),
+    ("LEG_H", 8.0, 1, 20, "Length of a leg."),
+    ("LEG_SPRING_TORQUE", 40.0, 0, 100, "What spreads the legs."),
+    ("SIDE_ENGINE_HEIGHT", 14.0, 1, 20, "Where the side engines push."),
+    ("SIDE_ENGINE_AWAY", 12.0, 1, 20, "Where the side engines push."),
+    ("VIEWPORT_W", 600, 400, 1000, "Width of what is seen; what leaves it is lost."),
+    ("VIEWPORT_H", 400, 200, 800, "Height of what is seen; the lander starts at its top."),
+)
+
+
+class _Gravity:
+    """Box2D's module to an environment: its worlds have the gravity of the context."""
+
+    def __init__(self, box2d: Any) -> None:
+        self._box2d = box2d
+        self.x = 0.0
+        self.y = -10.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._box2d, name)
+
+    def b2World(self, **options: Any) -> Any:  # noqa: N802  # Box2D's name
+        """Return a new world with this gravity."""
+        return self._box2d.b2World(**{**options, "gravity": (self.x, self.y)})
+
+
+class CARLLunarLander(CARLEnv):
+    """A lander over the moon; gravity, its engines, its legs and its size vary."""
+
+    env_name = "LunarLander-v3"
+    env_class = lunar_lander.LunarLander
+
+    @staticmethod
+    def get_context_features() -> Mapping[str, ContextFeature]:
+        """Sixteen features; lengths are pixels of the drawing, `SCALE` of them a unit."""
+        return {
+            name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
+            for name, default, low, high, why in _LANDER
+        }
+
+    def _isolate(self, unwrapped: Any) -> None:
+        self._gravity = _Gravity(vars(lunar_lander)["Box2D"])
+        kind, self._names = isolated_class(
+            lunar_lander.LunarLander, lunar_lander, {"Box2D": self._gravity}
+        )
+        set_class(unwrapped, kind)
+
+    def _update_context(self) -> None:
+        context: dict[str, Any] = dict(self.context or {})
+        self._gravity.x, self._gravity.y = context.pop("GRAVITY_X"), context.pop("GRAVITY_Y")
+        env: Any = self.unwrapped
+        env.gravity = self._gravity.y
+        env.world.gravity = (self._gravity.x, self._gravity.y)
+        self._names.update(context)
+
 
 bipedal_walker: Any = load_box2d("bipedal_walker")
 

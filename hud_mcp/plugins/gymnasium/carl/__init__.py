@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import NotInstalled
-from hud_mcp.plugins.gymnasium.carl.registration import register_ids
+from hud_mcp.plugins.gymnasium.carl.gym_setup import register_ids
 
 if TYPE_CHECKING:
     from hud_mcp.plugins.gymnasium.carl.attributes import CARLAttributesEnv

@@ -10,6 +10,7 @@ from context_changes import ROBOTS, change_of, features_of, make
 from gymnasium.utils.env_checker import check_env
 from tables import each_of
 
+from hud_mcp import carl
 from hud_mcp.carl import ENVIRONMENTS, CARLEnv
 from hud_mcp.errors import InvalidContext
 
@@ -44,8 +45,7 @@ def test_gymnasium_s_checker_passes(name: str, *, as_dict: bool) -> None:
 @each_of("name", OWN)
 def test_the_default_context_has_gymnasium_s_dynamics(name: str) -> None:
     """From the same state, the same steps; CARL's own starts and goals aside."""
-    env, bare = make(name), make(name).unwrapped
-    bare = type(bare).__mro__[1](render_mode=None)  # what Gymnasium itself makes
+    env, bare = make(name), getattr(carl, name).env_class(render_mode=None)
     env.reset(seed=8)
     bare.reset(seed=8)
     if name not in BOX2D:

@@ -1,2 +1,1 @@
 from hud_mcp.plugins.gymnasium.carl import *
-from hud_mcp.plugins.gymnasium.carl.envs import *

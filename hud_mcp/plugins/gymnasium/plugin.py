@@ -9,8 +9,7 @@ PLUGIN = Plugin(
     sources={"gym": "hud_mcp.plugins.gymnasium.source:SCHEME"},
     names={
         "hud_mcp.carl": "hud_mcp.plugins.gymnasium.carl",
-        # For type checkers, which read no names from the second.
-        "hud_mcp.carl.envs": "hud_mcp.plugins.gymnasium.carl hud_mcp.plugins.gymnasium.carl.envs",
+        "hud_mcp.carl.envs": "hud_mcp.plugins.gymnasium.carl",
         "hud_mcp.task_env": "hud_mcp.plugins.gymnasium.task_env",
         "hud_mcp.carl.context": "hud_mcp.plugins.gymnasium.carl",
         "hud_mcp.carl.context.context_space": (

@@ -13,73 +13,54 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.base.lazy import declared_names
 from hud_mcp.errors import NotInstalled
 from hud_mcp.plugins.gymnasium.carl.gym_setup import register_ids
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.gymnasium.carl.attributes import CARLAttributesEnv
-    from hud_mcp.plugins.gymnasium.carl.box2d import CARLBipedalWalker, CARLLunarLander
-    from hud_mcp.plugins.gymnasium.carl.car import CARLCarRacing
+    from hud_mcp.plugins.gymnasium.carl.attributes import CARLAttributesEnv as CARLAttributesEnv
+    from hud_mcp.plugins.gymnasium.carl.box2d import CARLBipedalWalker as CARLBipedalWalker
+    from hud_mcp.plugins.gymnasium.carl.box2d import CARLLunarLander as CARLLunarLander
+    from hud_mcp.plugins.gymnasium.carl.car import CARLCarRacing as CARLCarRacing
+    from hud_mcp.plugins.gymnasium.carl.classic import CARLAcrobot as CARLAcrobot
+    from hud_mcp.plugins.gymnasium.carl.classic import CARLCartPole as CARLCartPole
+    from hud_mcp.plugins.gymnasium.carl.classic import CARLMountainCar as CARLMountainCar
     from hud_mcp.plugins.gymnasium.carl.classic import (
-        CARLAcrobot,
-        CARLCartPole,
-        CARLMountainCar,
-        CARLMountainCarContinuous,
-        CARLPendulum,
+        CARLMountainCarContinuous as CARLMountainCarContinuous,
     )
-    from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
-    from hud_mcp.plugins.gymnasium.carl.robots import (
-        CARLAnt,
-        CARLHalfCheetah,
-        CARLHopper,
-        CARLHumanoid,
-        CARLWalker2d,
-    )
-    from hud_mcp.plugins.gymnasium.carl.space import ContextSpace, Verification
-    from hud_mcp.values.context import (
-        AbstractSelector,
-        Context,
-        ContextFeature,
-        ContextSelector,
-        CustomSelector,
-        RandomSelector,
-        RoundRobinSelector,
-        StaticSelector,
-    )
-    from hud_mcp.values.sampler import (
-        CategoricalContextFeature,
-        ContextSampler,
-        NormalFloatContextFeature,
-        UniformFloatContextFeature,
-        UniformIntegerContextFeature,
-    )
+    from hud_mcp.plugins.gymnasium.carl.classic import CARLPendulum as CARLPendulum
+    from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv as CARLEnv
+    from hud_mcp.plugins.gymnasium.carl.robots import CARLAnt as CARLAnt
+    from hud_mcp.plugins.gymnasium.carl.robots import CARLHalfCheetah as CARLHalfCheetah
+    from hud_mcp.plugins.gymnasium.carl.robots import CARLHopper as CARLHopper
+    from hud_mcp.plugins.gymnasium.carl.robots import CARLHumanoid as CARLHumanoid
+    from hud_mcp.plugins.gymnasium.carl.robots import CARLWalker2d as CARLWalker2d
+    from hud_mcp.plugins.gymnasium.carl.space import ContextSpace as ContextSpace
+    from hud_mcp.plugins.gymnasium.carl.space import Verification as Verification
+    from hud_mcp.values.context import AbstractSelector as AbstractSelector
+    from hud_mcp.values.context import Context as Context
+    from hud_mcp.values.context import ContextFeature as ContextFeature
+    from hud_mcp.values.context import ContextSelector as ContextSelector
+    from hud_mcp.values.context import CustomSelector as CustomSelector
+    from hud_mcp.values.context import RandomSelector as RandomSelector
+    from hud_mcp.values.context import RoundRobinSelector as RoundRobinSelector
+    from hud_mcp.values.context import StaticSelector as StaticSelector
+    from hud_mcp.values.sampler import CategoricalContextFeature as CategoricalContextFeature
+    from hud_mcp.values.sampler import ContextSampler as ContextSampler
+    from hud_mcp.values.sampler import NormalFloatContextFeature as NormalFloatContextFeature
+    from hud_mcp.values.sampler import UniformFloatContextFeature as UniformFloatContextFeature
+    from hud_mcp.values.sampler import UniformIntegerContextFeature as UniformIntegerContextFeature
 
-_HOMES = {
-    "plugins.gymnasium.carl.attributes": "CARLAttributesEnv",
-    "plugins.gymnasium.carl.car": "CARLCarRacing",
-    "plugins.gymnasium.carl.classic": "CARLAcrobot CARLCartPole CARLMountainCar "
-    "CARLMountainCarContinuous CARLPendulum",
-    "plugins.gymnasium.carl.environment": "CARLEnv",
-    "values.sampler": "CategoricalContextFeature ContextSampler NormalFloatContextFeature "
-    "UniformFloatContextFeature UniformIntegerContextFeature",
-    "plugins.gymnasium.carl.lander": "CARLLunarLander",
-    "plugins.gymnasium.carl.robots": "CARLAnt CARLHalfCheetah CARLHopper CARLHumanoid CARLWalker2d",
-    "plugins.gymnasium.carl.space": "ContextSpace Verification",
-    "plugins.gymnasium.carl.walker": "CARLBipedalWalker",
-    "values.context": "AbstractSelector Context ContextFeature ContextSelector CustomSelector "
-    "RandomSelector RoundRobinSelector StaticSelector",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+_HOMES = declared_names(__file__)
 
 _EXTRAS = {
-    "plugins.gymnasium.carl.car": ("Box2D", "box2d"),
-    "plugins.gymnasium.carl.lander": ("Box2D", "box2d"),
-    "plugins.gymnasium.carl.walker": ("Box2D", "box2d"),
-    "plugins.gymnasium.carl.robots": ("mujoco", "mujoco"),
-    "plugins.gymnasium.carl.attributes": ("gymnasium", "gymnasium"),
-    "plugins.gymnasium.carl.classic": ("gymnasium", "gymnasium"),
-    "plugins.gymnasium.carl.environment": ("gymnasium", "gymnasium"),
-    "values.sampler": ("ConfigSpace", "gymnasium"),
+    f"{__name__}.box2d": ("Box2D", "box2d"),
+    f"{__name__}.car": ("Box2D", "box2d"),
+    f"{__name__}.robots": ("mujoco", "mujoco"),
+    f"{__name__}.attributes": ("gymnasium", "gymnasium"),
+    f"{__name__}.classic": ("gymnasium", "gymnasium"),
+    f"{__name__}.environment": ("gymnasium", "gymnasium"),
+    "hud_mcp.values.sampler": ("ConfigSpace", "gymnasium"),
 }
 """The package that a module needs, and the extra that installs it."""
 
@@ -137,7 +118,8 @@ __all__ = [
 
 def _missing_extra(name: str) -> str | None:
     """Return the extra that a name needs and that is not installed; None if nothing is missing."""
-    module, extra = _EXTRAS.get(_HOME.get(name, ""), (None, None))
+    home, _ = _HOMES.get(name, ("", ""))
+    module, extra = _EXTRAS.get(home, (None, None))
     return extra if module is not None and find_spec(module) is None else None
 
 
@@ -156,11 +138,11 @@ register_ids(ENVIRONMENTS)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hud_mcp.carl' has no attribute {name!r}.{_instead_of(name)}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{_instead_of(name)}")
     if (extra := _missing_extra(name)) is not None:
         raise NotInstalled(f"{name} needs more: pip install 'hud-mcp[{extra}]'.")
-    value = getattr(import_module(f"hud_mcp.{_HOME[name]}"), name)
+    value = getattr(import_module(_HOMES[name][0]), name)
     globals()[name] = value
     return value
 

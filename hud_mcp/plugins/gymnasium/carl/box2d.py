@@ -1,36 +1,20 @@
-"""LunarLander with CARL's features; needs the extra `box2d`, as Gymnasium's module does."""
+"""LunarLander and BipedalWalker with CARL's features; they need the extra `box2d`.
 
-from collections.abc import Mapping
+`TERRAIN_HEIGHT` is left out: nothing depends on where zero is. `TERRAIN_STARTPAD` is a whole
+number of steps, which the terrain's generator counts down to zero.
+"""
+
 from functools import partial
 from typing import Any
 
-from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
+from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, load_box2d, set_class
-from hud_mcp.values.context import ContextFeature
 
 __all__ = ["CARLBipedalWalker", "CARLLunarLander"]
 
 
 lunar_lander: Any = load_box2d("lunar_lander")
-
-_LANDER = (
-    ("FPS", 50.0, 1, 500, "States a second of simulated time."),
-    ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
-    ("MAIN_ENGINE_POWER", 13.0, 0, 50, "Of the main engine."),
-    ("SIDE_ENGINE_POWER", 0.6, 0, 50, "Of the side engines."),
-    ("INITIAL_RANDOM", 1000.0, 0, 2000, "The push at the start, up to this."),
-    ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
-    ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
-    ("LEG_AWAY", 20.0, 0, 50, "How far from the body the legs are."),
-    ("LEG_DOWN", 18.0, 0, 50, "How far below the body the legs are."),
-    ("LEG_W", 2.0, 1, 10, "Width of a leg."),
-    ("LEG_H", 8.0, 1, 20, "Length of a leg."),
-    ("LEG_SPRING_TORQUE", 40.0, 0, 100, "What spreads the legs."),
-    ("SIDE_ENGINE_HEIGHT", 14.0, 1, 20, "Where the side engines push."),
-    ("SIDE_ENGINE_AWAY", 12.0, 1, 20, "Where the side engines push."),
-    ("VIEWPORT_W", 600, 400, 1000, "Width of what is seen; what leaves it is lost."),
-    ("VIEWPORT_H", 400, 200, 800, "Height of what is seen; the lander starts at its top."),
-)
+bipedal_walker: Any = load_box2d("bipedal_walker")
 
 
 class _Gravity:
@@ -49,19 +33,29 @@ class _Gravity:
         return self._box2d.b2World(**{**options, "gravity": (self.x, self.y)})
 
 
-class CARLLunarLander(CARLEnv):
+class CARLLunarLander(DeclaredEnv):
     """A lander over the moon; gravity, its engines, its legs and its size vary."""
 
     env_name = "LunarLander-v3"
     env_class = lunar_lander.LunarLander
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Sixteen features; lengths are pixels of the drawing, `SCALE` of them a unit."""
-        return {
-            name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
-            for name, default, low, high, why in _LANDER
-        }
+    rows = (  # Lengths are pixels of the drawing, `SCALE` of them a unit.
+        ("FPS", 50.0, 1, 500, "States a second of simulated time."),
+        ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
+        ("MAIN_ENGINE_POWER", 13.0, 0, 50, "Of the main engine."),
+        ("SIDE_ENGINE_POWER", 0.6, 0, 50, "Of the side engines."),
+        ("INITIAL_RANDOM", 1000.0, 0, 2000, "The push at the start, up to this."),
+        ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
+        ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
+        ("LEG_AWAY", 20.0, 0, 50, "How far from the body the legs are."),
+        ("LEG_DOWN", 18.0, 0, 50, "How far below the body the legs are."),
+        ("LEG_W", 2.0, 1, 10, "Width of a leg."),
+        ("LEG_H", 8.0, 1, 20, "Length of a leg."),
+        ("LEG_SPRING_TORQUE", 40.0, 0, 100, "What spreads the legs."),
+        ("SIDE_ENGINE_HEIGHT", 14.0, 1, 20, "Where the side engines push."),
+        ("SIDE_ENGINE_AWAY", 12.0, 1, 20, "Where the side engines push."),
+        ("VIEWPORT_W", 600, 400, 1000, "Width of what is seen; what leaves it is lost."),
+        ("VIEWPORT_H", 400, 200, 800, "Height of what is seen; the lander starts at its top."),
+    )
 
     def _isolate(self, unwrapped: Any) -> None:
         self._gravity = _Gravity(vars(lunar_lander)["Box2D"])
@@ -79,46 +73,36 @@ class CARLLunarLander(CARLEnv):
         self._names.update(context)
 
 
-bipedal_walker: Any = load_box2d("bipedal_walker")
-
-_WALKER = (
-    ("FPS", 50.0, 1, 500, "States a second of simulated time."),
-    ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
-    ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
-    ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
-    ("FRICTION", 2.5, 0, 10, "Of the ground."),
-    ("TERRAIN_STEP", 14 / 30, 0.25, 1, "Length of a piece of the ground."),
-    ("TERRAIN_LENGTH", 200, 100, 500, "Pieces of the ground."),
-    ("TERRAIN_GRASS", 10, 5, 15, "Pieces between changes, at the most."),
-    ("TERRAIN_STARTPAD", 20, 10, 30, "Flat pieces at the start."),
-    ("MOTORS_TORQUE", 80.0, 0.01, 200, "Of all joints."),
-    ("SPEED_HIP", 4.0, 0.01, 15, "Of the hips."),
-    ("SPEED_KNEE", 6.0, 0.01, 15, "Of the knees."),
-    ("LIDAR_RANGE", 160 / 30, 0.01, 20, "How far it sees."),
-    ("LEG_DOWN", -8 / 30, -2, -0.25, "Where the legs hang, below the body's middle."),
-    ("LEG_W", 8 / 30, 0.25, 0.5, "Width of a leg."),
-    ("LEG_H", 34 / 30, 0.25, 2, "Length of half a leg."),
-    ("INITIAL_RANDOM", 5.0, 0, 50, "The push at the start, up to this."),
-    ("VIEWPORT_W", 600, 400, 1000, "Width of what is seen; it scales what is observed."),
-    ("VIEWPORT_H", 400, 200, 800, "Height of what is seen; it scales what is observed."),
-)
 _PART: dict[str, Any] = {"categoryBits": 0x0020, "maskBits": 0x001, "restitution": 0.0}
 """Parts of the walker meet the ground alone, and do not bounce."""
 
 
-class CARLBipedalWalker(CARLEnv):
+class CARLBipedalWalker(DeclaredEnv):
     """A robot with two legs on rough ground; gravity, ground, legs and motors vary."""
 
     env_name = "BipedalWalker-v3"
     env_class = bipedal_walker.BipedalWalker
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Nineteen features, in the units of the simulation."""
-        return {
-            name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
-            for name, default, low, high, why in _WALKER
-        }
+    rows = (  # In the units of the simulation.
+        ("FPS", 50.0, 1, 500, "States a second of simulated time."),
+        ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
+        ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
+        ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
+        ("FRICTION", 2.5, 0, 10, "Of the ground."),
+        ("TERRAIN_STEP", 14 / 30, 0.25, 1, "Length of a piece of the ground."),
+        ("TERRAIN_LENGTH", 200, 100, 500, "Pieces of the ground."),
+        ("TERRAIN_GRASS", 10, 5, 15, "Pieces between changes, at the most."),
+        ("TERRAIN_STARTPAD", 20, 10, 30, "Flat pieces at the start."),
+        ("MOTORS_TORQUE", 80.0, 0.01, 200, "Of all joints."),
+        ("SPEED_HIP", 4.0, 0.01, 15, "Of the hips."),
+        ("SPEED_KNEE", 6.0, 0.01, 15, "Of the knees."),
+        ("LIDAR_RANGE", 160 / 30, 0.01, 20, "How far it sees."),
+        ("LEG_DOWN", -8 / 30, -2, -0.25, "Where the legs hang, below the body's middle."),
+        ("LEG_W", 8 / 30, 0.25, 0.5, "Width of a leg."),
+        ("LEG_H", 34 / 30, 0.25, 2, "Length of half a leg."),
+        ("INITIAL_RANDOM", 5.0, 0, 50, "The push at the start, up to this."),
+        ("VIEWPORT_W", 600, 400, 1000, "Width of what is seen; it scales what is observed."),
+        ("VIEWPORT_H", 400, 200, 800, "Height of what is seen; it scales what is observed."),
+    )
 
     def _isolate(self, unwrapped: Any) -> None:
         kind, self._names = isolated_class(bipedal_walker.BipedalWalker, bipedal_walker, {})

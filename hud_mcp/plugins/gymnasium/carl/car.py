@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
+from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, load_box2d, set_class
 from hud_mcp.values.context import ContextFeature
 
@@ -31,23 +31,21 @@ _TRACK = (
 _DRIVE = {"rear": (2, 3), "front": (0, 1), "all": (0, 1, 2, 3)}
 
 
-class CARLCarRacing(CARLEnv):
+class CARLCarRacing(DeclaredEnv):
     """A car on a track, seen from above; the car and the track vary."""
 
     env_name = "CarRacing-v3"
     env_class = car_racing.CarRacing
 
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Eleven features, in the units of the simulation."""
-        numbers = {
-            name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
-            for name, default, low, high, why in (*_CAR, *_TRACK)
-        }
+    rows = (*_CAR, *_TRACK)
+
+    @classmethod
+    def get_context_features(cls) -> Mapping[str, ContextFeature]:
+        """Return eleven features, in the units of the simulation."""
         drive = ContextFeature(
             name="DRIVE", default="rear", choices=tuple(_DRIVE), description="What is driven."
         )
-        return {**numbers, "DRIVE": drive}
+        return {**super().get_context_features(), "DRIVE": drive}
 
     def _isolate(self, unwrapped: Any) -> None:
         car, self._car_names = isolated_class(car_dynamics.Car, car_dynamics, {})

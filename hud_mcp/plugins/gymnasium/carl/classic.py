@@ -13,9 +13,10 @@ Two of CARL's features are left out, because Gymnasium's dynamics never read the
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.classic_control import acrobot
@@ -25,9 +26,9 @@ from gymnasium.envs.classic_control.continuous_mountain_car import Continuous_Mo
 from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
-from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
+from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv, Row
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, set_class
-from hud_mcp.values.context import Context, ContextFeature
+from hud_mcp.values.context import Context
 
 __all__ = [
     "CARLAcrobot",
@@ -40,62 +41,56 @@ __all__ = [
 _START_OPTIONS = frozenset({"low", "high", "x_init", "y_init"})
 
 
-def _feature(
-    name: str,
-    default: float,
-    lower: float | None = None,
-    upper: float | None = None,
-    description: str = "",
-) -> tuple[str, ContextFeature]:
-    return name, ContextFeature(
-        name=name, default=float(default), lower=lower, upper=upper, description=description
-    )
-
-
-def _says_where(options: Mapping[str, Any] | None) -> bool:
-    return bool(options) and not _START_OPTIONS.isdisjoint(options or ())
-
-
-class _CartPole(CartPoleEnv):
-    initial_state_lower = -0.1
-    initial_state_upper = 0.1
+class _Started(gymnasium.Env[np.ndarray, Any]):
+    """Draws the start from the features, unless an option of the reset says it."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         first, info = super().reset(seed=seed, options=options)
-        if _says_where(options):
-            return first, info
-        low, high = self.initial_state_lower, self.initial_state_upper
-        self.state = self.np_random.uniform(low, high, size=(4,))
-        return np.array(self.state, dtype=np.float32), info
+        says_start = bool(options) and not _START_OPTIONS.isdisjoint(options)
+        return first if says_start else self.draw_start(self.np_random.uniform), info
+
+    def draw_start(self, draw: Callable[..., Any]) -> np.ndarray:
+        """Set the state by draws between two bounds, and return its observation."""
+        raise NotImplementedError
 
 
-class CARLCartPole(CARLEnv):
+class _Classic(DeclaredEnv):
+    """An environment of classic control, which becomes one of a class with its own start."""
+
+    started: ClassVar[type[_Started]]
+
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, self.started)
+
+
+class _CartPole(_Started, CartPoleEnv):
+    initial_state_lower = -0.1
+    initial_state_upper = 0.1
+
+    def draw_start(self, draw: Callable[..., Any]) -> np.ndarray:
+        self.state = draw(self.initial_state_lower, self.initial_state_upper, size=(4,))
+        return np.array(self.state, dtype=np.float32)
+
+
+class CARLCartPole(_Classic):
     """A pole on a cart; the masses, the pole's length, the force and the time step vary."""
 
     env_name = "CartPole-v1"
     env_class = CartPoleEnv
+    started = _CartPole
     ordered = (("initial_state_lower", "initial_state_upper"),)
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Eight features; masses in kg, lengths in m, forces in N."""
-        return dict(
-            (
-                _feature("gravity", 9.8, 0.1, None, "m/s²."),
-                _feature("masscart", 1, 0.1, 10, "Mass of the cart, kg."),
-                _feature("masspole", 0.1, 0.01, 1, "Mass of the pole, kg."),
-                _feature("length", 0.5, 0.05, 5, "Half the pole's length, m."),
-                _feature("force_mag", 10, 1, 100, "Force of a push, N."),
-                _feature("tau", 0.02, 0.002, 0.2, "Time between two states, s."),
-                _feature("initial_state_lower", -0.1, None, None, "Of all four numbers."),
-                _feature("initial_state_upper", 0.1, None, None, "Of all four numbers."),
-            )
-        )
-
-    def _isolate(self, unwrapped: Any) -> None:
-        set_class(unwrapped, _CartPole)
+    rows = (  # Masses in kg, lengths in m, forces in N.
+        ("gravity", 9.8, 0.1, None, "m/s²."),
+        ("masscart", 1.0, 0.1, 10, "Mass of the cart, kg."),
+        ("masspole", 0.1, 0.01, 1, "Mass of the pole, kg."),
+        ("length", 0.5, 0.05, 5, "Half the pole's length, m."),
+        ("force_mag", 10.0, 1, 100, "Force of a push, N."),
+        ("tau", 0.02, 0.002, 0.2, "Time between two states, s."),
+        ("initial_state_lower", -0.1, None, None, "Of all four numbers."),
+        ("initial_state_upper", 0.1, None, None, "Of all four numbers."),
+    )
 
     def _update_context(self) -> None:
         super()._update_context()
@@ -121,58 +116,47 @@ def _wrap(angle: float, low: float, high: float) -> float:
 _MANY_TURNS = 100
 
 
-class _Acrobot(AcrobotEnv):
+class _Acrobot(_Started, AcrobotEnv):
     INITIAL_ANGLE_LOWER = INITIAL_VELOCITY_LOWER = -0.1
     INITIAL_ANGLE_UPPER = INITIAL_VELOCITY_UPPER = 0.1
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        first, info = super().reset(seed=seed, options=options)
-        if _says_where(options):
-            return first, info
-        draw = self.np_random.uniform
+    def draw_start(self, draw: Callable[..., Any]) -> np.ndarray:
         angles = draw(self.INITIAL_ANGLE_LOWER, self.INITIAL_ANGLE_UPPER, size=(2,))
         velocities = draw(self.INITIAL_VELOCITY_LOWER, self.INITIAL_VELOCITY_UPPER, size=(2,))
         self.state = np.concatenate([angles, velocities])
-        return self._get_ob(), info
+        return self._get_ob()
 
 
-class CARLAcrobot(CARLEnv):
+class CARLAcrobot(_Classic):
     """Two links, of which the second is driven; their lengths, masses and limits vary."""
 
     env_name = "Acrobot-v1"
     env_class = AcrobotEnv
+    started = _Acrobot
     ordered = (
         ("INITIAL_ANGLE_LOWER", "INITIAL_ANGLE_UPPER"),
         ("INITIAL_VELOCITY_LOWER", "INITIAL_VELOCITY_UPPER"),
     )
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Thirteen features; lengths in m, masses in kg, velocities in rad/s."""
-        return dict(
-            (
-                _feature("LINK_LENGTH_1", 1, 0.1, 10, "m."),
-                _feature("LINK_MASS_1", 1, 0.1, 10, "kg."),
-                _feature("LINK_MASS_2", 1, 0.1, 10, "kg."),
-                _feature("LINK_COM_POS_1", 0.5, 0, 1, "Where its centre of mass is, m."),
-                _feature("LINK_COM_POS_2", 0.5, 0, 1, "Where its centre of mass is, m."),
-                _feature("LINK_MOI", 1, 0.1, 10, "Moment of inertia of both links."),
-                _feature("MAX_VEL_1", 4 * math.pi, 0.4 * math.pi, 40 * math.pi, "rad/s."),
-                _feature("MAX_VEL_2", 9 * math.pi, 0.9 * math.pi, 90 * math.pi, "rad/s."),
-                _feature("torque_noise_max", 0, 0, 1, "Noise on each torque, up to this."),
-                _feature("INITIAL_ANGLE_LOWER", -0.1, -2 * math.pi, 2 * math.pi, "rad."),
-                _feature("INITIAL_ANGLE_UPPER", 0.1, -2 * math.pi, 2 * math.pi, "rad."),
-                _feature("INITIAL_VELOCITY_LOWER", -0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
-                _feature("INITIAL_VELOCITY_UPPER", 0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
-            )
-        )
+    rows = (  # Lengths in m, masses in kg, velocities in rad/s.
+        ("LINK_LENGTH_1", 1.0, 0.1, 10, "m."),
+        ("LINK_MASS_1", 1.0, 0.1, 10, "kg."),
+        ("LINK_MASS_2", 1.0, 0.1, 10, "kg."),
+        ("LINK_COM_POS_1", 0.5, 0, 1, "Where its centre of mass is, m."),
+        ("LINK_COM_POS_2", 0.5, 0, 1, "Where its centre of mass is, m."),
+        ("LINK_MOI", 1.0, 0.1, 10, "Moment of inertia of both links."),
+        ("MAX_VEL_1", 4 * math.pi, 0.4 * math.pi, 40 * math.pi, "rad/s."),
+        ("MAX_VEL_2", 9 * math.pi, 0.9 * math.pi, 90 * math.pi, "rad/s."),
+        ("torque_noise_max", 0.0, 0, 1, "Noise on each torque, up to this."),
+        ("INITIAL_ANGLE_LOWER", -0.1, -2 * math.pi, 2 * math.pi, "rad."),
+        ("INITIAL_ANGLE_UPPER", 0.1, -2 * math.pi, 2 * math.pi, "rad."),
+        ("INITIAL_VELOCITY_LOWER", -0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
+        ("INITIAL_VELOCITY_UPPER", 0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
+    )
 
     def _isolate(self, unwrapped: Any) -> None:
         turning, _ = isolated_class(AcrobotEnv, acrobot, {"wrap": _wrap})
         set_class(unwrapped, turning)
-        set_class(unwrapped, _Acrobot)
+        super()._isolate(unwrapped)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         start = ("INITIAL_VELOCITY_LOWER", "INITIAL_VELOCITY_UPPER")
@@ -184,165 +168,116 @@ class CARLAcrobot(CARLEnv):
         return spaces.Box(-bound, bound, dtype=np.float32)
 
 
-def _draw_car_start(env: Any) -> np.ndarray:
-    draw = env.np_random.uniform
-    position = draw(env.min_position_start, env.max_position_start)
-    velocity = draw(env.min_velocity_start, env.max_velocity_start)
-    env.state = np.array([position, velocity])
-    return np.array(env.state, dtype=np.float32)
-
-
-def _car_space(contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
-    def span(low: str, high: str) -> tuple[float, float]:
-        values = [float(c[name]) for c in contexts.values() for name in (low, high)]
-        return min(values), max(values)
-
-    speed = max(float(c["max_speed"]) for c in contexts.values())
-    travel, start = (
-        span("min_position", "max_position"),
-        span("min_position_start", "max_position_start"),
-    )
-    begin = span("min_velocity_start", "max_velocity_start")
-    low = [min(travel[0], start[0]), min(-speed, begin[0])]
-    high = [max(travel[1], start[1]), max(speed, begin[1])]
-    return spaces.Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
-
-
-_CAR_FEATURES: tuple[tuple[str, ContextFeature], ...] = (
-    _feature("min_position", -1.2, None, None, "Where the track begins."),
-    _feature("max_position", 0.6, None, None, "Where the track ends."),
-    _feature("max_speed", 0.07, 0, None, "Of the car, in either direction."),
-    _feature("goal_velocity", 0, None, None, "The least velocity at the goal."),
-    _feature("min_position_start", -0.6, None, None, "Where the car starts at the least."),
-    _feature("max_position_start", -0.4, None, None, "Where the car starts at the most."),
-    _feature("min_velocity_start", 0, None, None, "Its first velocity at the least."),
-    _feature("max_velocity_start", 0, None, None, "Its first velocity at the most."),
-)
-_CAR_ORDER: tuple[tuple[str, str], ...] = (
-    ("min_position", "max_position"),
-    ("min_position_start", "max_position_start"),
-    ("min_velocity_start", "max_velocity_start"),
-)
-
-
-class _MountainCar(MountainCarEnv):
+class _CarStart(_Started):
     min_position_start, max_position_start = -0.6, -0.4
     min_velocity_start = max_velocity_start = 0.0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        first, info = super().reset(seed=seed, options=options)
-        return (first if _says_where(options) else _draw_car_start(self)), info
+    def draw_start(self, draw: Callable[..., Any]) -> np.ndarray:
+        position = draw(self.min_position_start, self.max_position_start)
+        velocity = draw(self.min_velocity_start, self.max_velocity_start)
+        self.state = np.array([position, velocity])
+        return np.array(self.state, dtype=np.float32)
 
 
-class CARLMountainCar(CARLEnv):
+class _MountainCar(_CarStart, MountainCarEnv):
+    pass
+
+
+class _ContinuousMountainCar(_CarStart, Continuous_MountainCarEnv):
+    pass
+
+
+_CAR_ROWS: tuple[Row, ...] = (
+    ("min_position", -1.2, None, None, "Where the track begins."),
+    ("max_position", 0.6, None, None, "Where the track ends."),
+    ("max_speed", 0.07, 0, None, "Of the car, in either direction."),
+    ("goal_velocity", 0.0, None, None, "The least velocity at the goal."),
+    ("min_position_start", -0.6, None, None, "Where the car starts at the least."),
+    ("max_position_start", -0.4, None, None, "Where the car starts at the most."),
+    ("min_velocity_start", 0.0, None, None, "Its first velocity at the least."),
+    ("max_velocity_start", 0.0, None, None, "Its first velocity at the most."),
+)
+
+
+class _Car(_Classic):
+    """A car in a valley; contexts may lead it beyond the default's track and speed."""
+
+    ordered = (
+        ("min_position", "max_position"),
+        ("min_position_start", "max_position_start"),
+        ("min_velocity_start", "max_velocity_start"),
+    )
+
+    def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
+        def span(low: str, high: str) -> tuple[float, float]:
+            values = [float(c[name]) for c in contexts.values() for name in (low, high)]
+            return min(values), max(values)
+
+        speed = max(float(c["max_speed"]) for c in contexts.values())
+        travel, start = (
+            span("min_position", "max_position"),
+            span("min_position_start", "max_position_start"),
+        )
+        begin = span("min_velocity_start", "max_velocity_start")
+        low = [min(travel[0], start[0]), min(-speed, begin[0])]
+        high = [max(travel[1], start[1]), max(speed, begin[1])]
+        return spaces.Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
+
+
+class CARLMountainCar(_Car):
     """A car in a valley; the track, the goal, the engine and gravity vary."""
 
     env_name = "MountainCar-v0"
     env_class = MountainCarEnv
-    ordered = _CAR_ORDER
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Eleven features, in the units of the track."""
-        return {
-            **dict(_CAR_FEATURES),
-            **dict(
-                (
-                    _feature("goal_position", 0.45, None, None, "Where the goal is."),
-                    _feature("force", 0.001, None, None, "Of the engine."),
-                    _feature("gravity", 0.0025, 0, None, "What pulls the car down."),
-                )
-            ),
-        }
-
-    def _isolate(self, unwrapped: Any) -> None:
-        set_class(unwrapped, _MountainCar)
-
-    def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
-        return _car_space(contexts)
+    started = _MountainCar
+    rows = (  # In the units of the track.
+        *_CAR_ROWS,
+        ("goal_position", 0.45, None, None, "Where the goal is."),
+        ("force", 0.001, None, None, "Of the engine."),
+        ("gravity", 0.0025, 0, None, "What pulls the car down."),
+    )
 
 
-class _ContinuousMountainCar(Continuous_MountainCarEnv):
-    min_position_start, max_position_start = -0.6, -0.4
-    min_velocity_start = max_velocity_start = 0.0
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        first, info = super().reset(seed=seed, options=options)
-        return (first if _says_where(options) else _draw_car_start(self)), info
-
-
-class CARLMountainCarContinuous(CARLEnv):
+class CARLMountainCarContinuous(_Car):
     """A car in a valley with a continuous engine; the track, the goal and the power vary."""
 
     env_name = "MountainCarContinuous-v0"
     env_class = Continuous_MountainCarEnv
-    ordered = _CAR_ORDER
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Ten features, in the units of the track."""
-        return {
-            **dict(_CAR_FEATURES),
-            **dict(
-                (
-                    _feature("goal_position", 0.5, None, None, "Where the goal is."),
-                    _feature("power", 0.0015, None, None, "Of the engine."),
-                )
-            ),
-        }
-
-    def _isolate(self, unwrapped: Any) -> None:
-        set_class(unwrapped, _ContinuousMountainCar)
-
-    def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
-        return _car_space(contexts)
+    started = _ContinuousMountainCar
+    rows = (  # In the units of the track.
+        *_CAR_ROWS,
+        ("goal_position", 0.5, None, None, "Where the goal is."),
+        ("power", 0.0015, None, None, "Of the engine."),
+    )
 
 
-class _Pendulum(PendulumEnv):
+class _Pendulum(_Started, PendulumEnv):
     initial_angle_max = math.pi
     initial_velocity_max = 1.0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        first, info = super().reset(seed=seed, options=options)
-        if _says_where(options):
-            return first, info
-        angle = self.np_random.uniform(0, self.initial_angle_max)
-        velocity = self.np_random.uniform(0, self.initial_velocity_max)
+    def draw_start(self, draw: Callable[..., Any]) -> np.ndarray:
+        angle, velocity = draw(0, self.initial_angle_max), draw(0, self.initial_velocity_max)
         self.state = np.array([angle, velocity], dtype=np.float32)
-        return self._get_obs(), info
+        return self._get_obs()
 
 
-class CARLPendulum(CARLEnv):
+class CARLPendulum(_Classic):
     """A pendulum to swing up; gravity, its mass, its length and the time step vary."""
 
     env_name = "Pendulum-v1"
     env_class = PendulumEnv
+    started = _Pendulum
+    rows = (
+        ("dt", 0.05, 0, None, "Time between two states, s."),
+        ("g", 10.0, 0, None, "Gravity, m/s²."),
+        ("m", 1.0, 1e-6, None, "Mass, kg."),
+        ("l", 1.0, 1e-6, None, "Length, m."),
+        ("initial_angle_max", math.pi, 0, None, "rad, 0 is upright."),
+        ("initial_velocity_max", 1.0, 0, None, "rad/s."),
+    )
 
     _MAX_SPEED: ClassVar[float] = 8.0
     """Gymnasium's, which is not a feature."""
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Six features. `g` is gravity."""
-        return dict(
-            (
-                _feature("dt", 0.05, 0, None, "Time between two states, s."),
-                _feature("g", 10, 0, None, "Gravity, m/s²."),
-                _feature("m", 1, 1e-6, None, "Mass, kg."),
-                _feature("l", 1, 1e-6, None, "Length, m."),
-                _feature("initial_angle_max", math.pi, 0, None, "rad, 0 is upright."),
-                _feature("initial_velocity_max", 1, 0, None, "rad/s."),
-            )
-        )
-
-    def _isolate(self, unwrapped: Any) -> None:
-        set_class(unwrapped, _Pendulum)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         starts = [float(context["initial_velocity_max"]) for context in contexts.values()]

@@ -1,7 +1,7 @@
 """The contextual wrapper: a Gymnasium environment that another context changes at each reset."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat, TypeAlias
 
 import gymnasium
@@ -15,7 +15,7 @@ from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, set_render_mo
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
 from hud_mcp.values.context import Context, ContextFeature, ContextSelector, RoundRobinSelector
 
-__all__ = ["CARLEnv", "Contexts", "Observed"]
+__all__ = ["CARLEnv", "Contexts", "DeclaredEnv", "Observed", "Row", "features_of"]
 
 
 class Observed(dict[str, Any]):
@@ -332,3 +332,26 @@ def _is_class(selector: Any) -> bool:
     if selector is None:
         return True
     return isinstance(selector, type) and issubclass(selector, ContextSelector)
+
+
+Row: TypeAlias = tuple[str, float, float | None, float | None, str]
+"""A feature: its name, default, lower and upper bound, and description."""
+
+
+def features_of(rows: Iterable[Row]) -> dict[str, ContextFeature]:
+    """Return features of their rows, by their names."""
+    return {
+        name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
+        for name, default, low, high, why in rows
+    }
+
+
+class DeclaredEnv(CARLEnv):
+    """An environment whose class has its features as rows."""
+
+    rows: ClassVar[tuple[Row, ...]] = ()
+
+    @classmethod
+    def get_context_features(cls) -> Mapping[str, ContextFeature]:  # pyright: ignore[reportIncompatibleMethodOverride]  # called alike
+        """Return the features, in the units of the simulation."""
+        return features_of(cls.rows)

@@ -24,7 +24,7 @@ from gymnasium.envs.mujoco.mujoco_env import expand_model_path
 from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
+from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv, Row, features_of
 from hud_mcp.plugins.gymnasium.carl.gym_setup import Constants
 from hud_mcp.values.context import Context, ContextFeature
 
@@ -49,11 +49,11 @@ _MASSES = (0.1, 10.0)
 """A body's mass, times the model's own."""
 
 
-class _Robot(CARLEnv):
+class _Robot(DeclaredEnv):
     """A robot of Gymnasium's in MuJoCo."""
 
     @classmethod
-    def get_context_features(cls) -> Mapping[str, ContextFeature]:  # pyright: ignore[reportIncompatibleMethodOverride]  # called alike
+    def get_context_features(cls) -> Mapping[str, ContextFeature]:
         """Return the features, with their defaults from the model that Gymnasium loads."""
         return dict(_features_of(cls.env_class))
 
@@ -107,7 +107,7 @@ def _bodies(model: Any) -> Iterator[tuple[str, int]]:
 def _features(model: Any) -> dict[str, ContextFeature]:
     option = model.opt
     step = float(option.timestep)
-    rows: list[tuple[str, float, float, float, str]] = [
+    rows: list[Row] = [
         ("gravity", float(option.gravity[2]), -50, 0, "Upwards, m/s², so it is negative."),
         ("timestep", step, _short(step / 10), _short(step * 2), "Of the simulation, s."),
         *((name, float(getattr(option, name)), *rest) for name, *rest in _MEDIUM),  # type: ignore[misc]
@@ -126,12 +126,7 @@ def _features(model: Any) -> dict[str, ContextFeature]:
         mass = float(model.body_mass[body])
         low, high = (_short(mass * share) for share in _MASSES)
         rows.append((name, mass, low, high, "Mass, kg."))
-    return {
-        name: ContextFeature(
-            name=name, default=float(default), lower=low, upper=high, description=why
-        )
-        for name, default, low, high, why in rows
-    }
+    return features_of(rows)
 
 
 def _is_planar(model: Any) -> bool:

@@ -1,83 +1,12 @@
-"""The meaning of numbers, actions and rewards of well-known environments, from their docs."""
+"""The meaning of numbers, actions and rewards of well-known environments."""
 
 import enum
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, cast
-
-__all__ = [
-    "REWARDED",
-    "THE_REST",
-    "Known",
-    "known",
-    "legend_of",
-    "most_steps",
-    "motor_names",
-    "name_of",
-    "number_names",
-]
-
-
-_HOP = (
-    "Each step is rewarded by the speed forwards and, while the robot is healthy, for that; large "
-    "actions cost. The episode ends when it falls."
-)
-_LANDING = (
-    "Steps are rewarded for coming nearer to the pad, slower and more upright, and for each leg on "
-    "the ground. Engines cost. A crash costs 100; to come to rest is rewarded with 100."
-)
-
-REWARDED = {
-    "CartPole": "Each step is rewarded with 1, the last one included.",
-    "Acrobot": "Each step costs 1 until the tip is above the line.",
-    "MountainCar": "Each step costs 1 until the car is at the goal, on the right hill.",
-    "MountainCarContinuous": (
-        "The goal is rewarded with 100; each step costs a tenth of the squared force."
-    ),
-    "Pendulum": (
-        "Each step costs angle² + 0.1 · velocity² + 0.001 · torque², so upright and still is best."
-    ),
-    "LunarLander": _LANDING,
-    "LunarLanderContinuous": _LANDING,
-    "BipedalWalker": (
-        "Moving forwards is rewarded, about 300 for the whole way. Motors cost; a fall costs 100."
-    ),
-    "CarRacing": (
-        "Each new tile of the track is rewarded with 1000 by the number of tiles; each step costs "
-        "0.1, and to leave the field costs 100."
-    ),
-    "FrozenLake": "The goal is rewarded with 1, and nothing else is. A hole ends the episode.",
-    "CliffWalking": (
-        "Each step costs 1. A step into the cliff costs 100, and you are at the start again."
-    ),
-    "Taxi": (
-        "Each step costs 1. To drop the passenger off at the destination is rewarded with 20; to "
-        "pick up or drop off where that is wrong costs 10."
-    ),
-    "Blackjack": "A win is rewarded with 1, a draw with 0, and a loss costs 1.",
-    "MiniGrid": (
-        "To do what the mission says is rewarded with 1, less up to 0.9 for the steps that it "
-        "took; nothing else is."
-    ),
-    "HalfCheetah": "Each step is rewarded by the speed forwards; large actions cost.",
-    "Ant": _HOP,
-    "Hopper": _HOP,
-    "Walker2d": _HOP,
-    "Humanoid": _HOP,
-    "Swimmer": "Each step is rewarded by the speed forwards; large actions cost.",
-    "HumanoidStandup": "Each step is rewarded by the height of the body; large actions cost.",
-    "InvertedPendulum": "Each step is rewarded with 1 while the pole leans less than 0.2 rad.",
-    "InvertedDoublePendulum": (
-        "Each step is rewarded with 10, less for a tip off the middle or low, and for speed."
-    ),
-    "Reacher": "Each step costs the distance from the fingertip to the target, and large actions.",
-    "Pusher": (
-        "Each step costs the distance from the tip to the object and from the object to its goal, "
-        "and large actions."
-    ),
-}
-"""The rules of the rewards, by the environment's name without its version."""
-
 
 THE_REST = "the rest"
 """The unit of a last entry that stands for all further numbers of an observation."""
@@ -159,168 +88,32 @@ class Known:
     rewarded: str = ""
 
 
-_HILL = "A car in a valley whose engine is too weak to climb the right hill at once."
-_HILL_NUMBERS = (("position", ""), ("velocity", ""))
-_LANDER = (
-    "A lander over the moon, with the pad at (0, 0). The episode ends when the body touches the "
-    "ground, leaves to the side, or comes to rest."
-)
-_LANDER_NUMBERS = (
-    ("x from the pad", ""),
-    ("height above the pad", ""),
-    ("velocity to the right", ""),
-    ("velocity upwards", ""),
-    ("angle, positive to the left", "rad"),
-    ("angular velocity", ""),
-    ("left leg touches the ground", "yes or no"),
-    ("right leg touches the ground", "yes or no"),
-)
-_ARM = (
-    "shoulder pan", "shoulder lift", "upper arm roll", "elbow flex", "forearm roll", "wrist flex",
-    "wrist roll",
-)  # fmt: skip
-_JOINTS = ("hip 1", "knee 1", "hip 2", "knee 2")
-_WALKER_NUMBERS = (
-    ("hull angle", "rad"),
-    ("hull angular velocity", ""),
-    ("velocity forwards", ""),
-    ("velocity upwards", ""),
-    ("hip 1 angle", "rad"),
-    ("hip 1 speed", ""),
-    ("knee 1 angle", "rad"),
-    ("knee 1 speed", ""),
-    ("leg 1 touches the ground", "yes or no"),
-    ("hip 2 angle", "rad"),
-    ("hip 2 speed", ""),
-    ("knee 2 angle", "rad"),
-    ("knee 2 speed", ""),
-    ("leg 2 touches the ground", "yes or no"),
-    *((f"lidar {i} of 10, from below to ahead, 1 is free", "") for i in range(1, 11)),
-)
+_VARIANTS = {
+    ("LunarLander", True): "LunarLanderContinuous",
+    ("CarRacing", False): "CarRacingDiscrete",
+}
+"""The tables of environments that an option gives other actions."""
 
-_KNOWN = {
-    "CartPole": Known(
-        "A pole stands on a cart. The episode ends when the pole leans more than 12° (0.2095 rad) "
-        "or the cart is more than 2.4 m from the middle.",
-        (
-            ("cart position", "m"),
-            ("cart velocity, positive to the right", "m/s"),
-            ("pole angle, positive to the right", "rad"),
-            ("pole angular velocity", "rad/s"),
-        ),
-        ("push left", "push right"),
-    ),
-    "Acrobot": Known(
-        "Two links hang from a fixed joint; the joint between them is driven. The episode ends "
-        "when the tip swings one link's length above the fixed joint.",
-        (
-            ("cosine of the first angle, 0 is down", ""),
-            ("sine of the first angle", ""),
-            ("cosine of the second angle, relative to the first", ""),
-            ("sine of the second angle", ""),
-            ("first angular velocity", "rad/s"),
-            ("second angular velocity", "rad/s"),
-        ),
-        ("torque -1", "no torque", "torque +1"),
-    ),
-    "MountainCar": Known(_HILL, _HILL_NUMBERS, ("push left", "no push", "push right")),
-    "MountainCarContinuous": Known(_HILL, _HILL_NUMBERS, ("force to the right",)),
-    "Pendulum": Known(
-        "A pendulum is driven at its joint; upright is angle 0. The episode does not end by "
-        "itself.",
-        (
-            ("cosine of the angle, 1 is upright", ""),
-            ("sine of the angle", ""),
-            ("angular velocity", "rad/s"),
-        ),
-        ("torque",),
-    ),
-    "LunarLander": Known(
-        _LANDER,
-        _LANDER_NUMBERS,
-        ("do nothing", "fire left engine", "fire main engine", "fire right engine"),
-    ),
-    "LunarLanderContinuous": Known(
-        _LANDER, _LANDER_NUMBERS, ("main engine, off below 0", "side engines, off within 0.5")
-    ),
-    "BipedalWalker": Known(
-        "A robot with two legs on rough ground. The episode ends when its hull touches the ground "
-        "or it reaches the far end.",
-        _WALKER_NUMBERS,
-        tuple(f"{joint} motor" for joint in _JOINTS),
-    ),
-    "CarRacing": Known(
-        "A car on a closed track, seen from above; the picture shows it.",
-        (),
-        ("steering, -1 is left", "gas", "brake"),
-    ),
-    "FrozenLake": Known(
-        "A frozen lake of squares with holes; the goal is in the bottom right corner.",
-        (),
-        ("left", "down", "right", "up"),
-    ),
-    "CliffWalking": Known(
-        "Four rows of twelve squares; between the start, bottom left, and the goal, bottom right, "
-        "is a cliff.",
-        (),
-        ("up", "right", "down", "left"),
-    ),
-    "Taxi": Known(
-        "A taxi on a grid of 5 by 5 picks a passenger up and drops them at their destination.",
-        (),
-        ("south", "north", "east", "west", "pick up", "drop off"),
-    ),
-    "Reacher": Known(
-        "An arm of two links on a plane, to be brought with its fingertip to a target.",
-        (
-            ("cosine of the first joint's angle", ""),
-            ("cosine of the second joint's angle", ""),
-            ("sine of the first joint's angle", ""),
-            ("sine of the second joint's angle", ""),
-            ("target x", "m"),
-            ("target y", "m"),
-            ("first joint's velocity", "rad/s"),
-            ("second joint's velocity", "rad/s"),
-            ("fingertip's x less the target's", "m"),
-            ("fingertip's y less the target's", "m"),
-        ),
-    ),
-    "Pusher": Known(
-        "An arm of seven joints, to push an object to a goal on a table.",
-        (
-            *((f"{joint} angle", "rad") for joint in _ARM),
-            *((f"{joint} velocity", "rad/s") for joint in _ARM),
-            *((f"{thing} {axis}", "m") for thing in ("tip", "object", "goal") for axis in "xyz"),
-        ),
-    ),
-    "InvertedDoublePendulum": Known(
-        "Two poles, one on the other, stand on a cart. The episode ends when the tip is at 1 m or "
-        "lower.",
-        (
-            ("cart position", "m"),
-            ("sine of the lower pole's angle", ""),
-            ("sine of the upper pole's angle, relative to the lower", ""),
-            ("cosine of the lower pole's angle", ""),
-            ("cosine of the upper pole's angle, relative to the lower", ""),
-            ("cart velocity", "m/s"),
-            ("lower pole's angular velocity", "rad/s"),
-            ("upper pole's angular velocity", "rad/s"),
-            ("force of the rail's end on the cart", ""),
-        ),
-    ),
-    "MiniGrid": Known(
-        "Rooms of squares, of which you see those ahead of you. Left and right turn you where you "
-        "stand, forward goes one square ahead. Pickup takes the object right ahead of you, drop "
-        "puts it there, toggle opens a door or a box there; a locked door needs the key of its "
-        "colour."
-    ),
-    "Blackjack": Known("Cards against a dealer.", (), ("stick", "hit")),
-}
-_SAME = {
-    "BipedalWalkerHardcore": "BipedalWalker",
-    "FrozenLake8x8": "FrozenLake",
-    "CliffWalkingSlippery": "CliffWalking",
-}
+
+@cache
+def _families() -> dict[str, Known]:
+    """Read `known.toml`, which says what each field is."""
+    text = Path(__file__).with_name("known.toml").read_text(encoding="utf-8")
+    tables: dict[str, dict[str, Any]] = tomllib.loads(text)
+    families: dict[str, Known] = {}
+    for name, table in tables.items():
+        like = families[table.pop("like")] if "like" in table else Known()
+        if "numbers" in table:
+            table["numbers"] = tuple(map(_name_and_unit, table["numbers"]))
+        if "actions" in table:
+            table["actions"] = tuple(table["actions"])
+        families[name] = replace(like, **table)
+    return families
+
+
+def _name_and_unit(text: str) -> tuple[str, str]:
+    name, _, unit = text.removesuffix("]").partition(" [")
+    return name, unit
 
 
 def name_of(env: Any) -> str:
@@ -332,17 +125,13 @@ def name_of(env: Any) -> str:
 def known(env: Any) -> Known:
     """Return the knowledge of an environment: by its name, from its model, or from itself."""
     name = name_of(env)
-    if name == "LunarLander" and getattr(env.unwrapped, "continuous", False):
-        name = "LunarLanderContinuous"
-    name = "MiniGrid" if name.startswith(("MiniGrid-", "BabyAI-")) else _SAME.get(name, name)
-    found = _KNOWN.get(name, Known())
-    if name == "CarRacing" and not getattr(env.unwrapped, "continuous", True):
-        found = replace(found, actions=("nothing", "steer right", "steer left", "gas", "brake"))
+    is_continuous = getattr(env.unwrapped, "continuous", None)
+    name = "MiniGrid" if name.startswith(("MiniGrid-", "BabyAI-")) else name
+    found = _families().get(_VARIANTS.get((name, is_continuous), name), Known())
     return replace(
         found,
         numbers=found.numbers or number_names(env),
         actions=found.actions or motor_names(env) or _own_meanings(env),
-        rewarded=REWARDED.get(name, ""),
     )
 
 

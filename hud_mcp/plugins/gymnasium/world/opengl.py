@@ -80,7 +80,7 @@ def load_mujoco(*, draws: bool) -> None:
     if not draws:
         os.environ[OPENGL_VARIABLE] = _OFF[0]
     try:
-        mujoco: Any = libraries.mujoco
+        mujoco = libraries.mujoco
     finally:
         if given is not None:
             os.environ[OPENGL_VARIABLE] = given

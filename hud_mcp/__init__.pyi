@@ -26,7 +26,7 @@ from hud_mcp.graders.text import numeric_match as numeric_match
 from hud_mcp.loading.contexts import spread as spread
 from hud_mcp.loading.sets import load_taskset as load_taskset
 from hud_mcp.loading.source import load_environments as load_environments
-from hud_mcp.plugins.gymnasium.world import Gymnasium as Gymnasium
+from hud_mcp.plugins.gymnasium.spec import Gymnasium as Gymnasium
 from hud_mcp.plugins.gymnasium.world import GymnasiumWorld as GymnasiumWorld
 from hud_mcp.plugins.hud.gym import connect as connect
 from hud_mcp.plugins.sets.files import dataset_file as dataset_file

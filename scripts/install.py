@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.gymnasium.world.opengl import choose_opengl
+from hud_mcp.plugins.gymnasium.opengl import choose_opengl
 from hud_mcp.plugins.install.machine.need import OPENGL, Need, browser_fault, find_browser_needs
 from hud_mcp.plugins.install.machine.packages import PackageManager, install, still_missing
 

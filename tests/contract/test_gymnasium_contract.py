@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hud_mcp.plugins.gymnasium.world import Gymnasium
+from hud_mcp.plugins.gymnasium.spec import Gymnasium
 from hud_mcp.testing import WorldContract
 from hud_mcp.values.action import Action, CustomAction, ScreenshotFetch
 from hud_mcp.world import WorldSpec

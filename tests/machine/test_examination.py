@@ -192,7 +192,7 @@ def test_a_package_manager_says_how_far_it_is(
 NOTHING_DRAWS = """
 import sys
 from pathlib import Path
-from hud_mcp.plugins.gymnasium.world import opengl
+from hud_mcp.plugins.gymnasium import opengl
 there = Path(sys.argv.pop(1))
 opengl._try = lambda backend: None if there.exists() and backend == "egl" else "no library"
 from hud_mcp.cli import main

@@ -11,8 +11,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import SessionEnded
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.gymnasium import thread
 from hud_mcp.plugins.gymnasium.task_env.worker import Performed, QuickActions
-from hud_mcp.plugins.gymnasium.world import thread
 from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits

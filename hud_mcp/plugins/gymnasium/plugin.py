@@ -20,9 +20,9 @@ PLUGIN = Plugin(
         "hud_mcp.carl.envs.carl_env": "hud_mcp.plugins.gymnasium.carl.environment",
     },
     services={
-        "gymnasium declaration": "hud_mcp.plugins.gymnasium.world.spec:Gymnasium",
-        "opengl variable": "hud_mcp.plugins.gymnasium.world.opengl:OPENGL_VARIABLE",
-        "choose opengl": "hud_mcp.plugins.gymnasium.world.opengl:choose_opengl",
-        "space from JSON": "hud_mcp.plugins.gymnasium.world.spaces:space_from_json",
+        "gymnasium declaration": "hud_mcp.plugins.gymnasium.spec:Gymnasium",
+        "opengl variable": "hud_mcp.plugins.gymnasium.opengl:OPENGL_VARIABLE",
+        "choose opengl": "hud_mcp.plugins.gymnasium.opengl:choose_opengl",
+        "space from JSON": "hud_mcp.plugins.gymnasium.spaces:space_from_json",
     },
 )

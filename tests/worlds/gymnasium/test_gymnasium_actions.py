@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tables import each_of
 
 from hud_mcp.errors import ActionFailed, InvalidEnvironment
-from hud_mcp.plugins.gymnasium.world.actions import ActionForm
+from hud_mcp.plugins.gymnasium.actions import ActionForm
 
 UNEVEN = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([1.0, 0.7], np.float32))
 SPACES: dict[str, spaces.Space[Any]] = {

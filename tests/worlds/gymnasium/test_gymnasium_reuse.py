@@ -9,7 +9,7 @@ from gymnasium.wrappers import NormalizeObservation
 from tables import each_of
 
 from hud_mcp import Gymnasium
-from hud_mcp.plugins.gymnasium.world.spec import _begins_anew
+from hud_mcp.plugins.gymnasium.spec import _begins_anew
 from hud_mcp.values.action import CustomAction
 from hud_mcp.world import Opening
 

@@ -12,7 +12,7 @@ from tables import each_of
 
 from hud_mcp import Gymnasium
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.plugins.gymnasium.world.spaces import (
+from hud_mcp.plugins.gymnasium.spaces import (
     space_from_json,
     space_to_json,
     value_from_json,

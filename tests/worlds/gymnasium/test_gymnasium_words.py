@@ -10,8 +10,8 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Gymnasium
-from hud_mcp.plugins.gymnasium.world.known import known
-from hud_mcp.plugins.gymnasium.world.words import in_words, plain
+from hud_mcp.plugins.gymnasium.known import known
+from hud_mcp.plugins.gymnasium.words import in_words, plain
 from hud_mcp.values.action import CustomAction
 from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening

@@ -19,8 +19,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Environment, Gymnasium, GymnasiumWorld
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment
+from hud_mcp.plugins.gymnasium import world as world_module
 from hud_mcp.plugins.gymnasium.carl.gym_setup import load_box2d
-from hud_mcp.plugins.gymnasium.world import world as world_module
 from hud_mcp.server.app import build_server
 from hud_mcp.values.action import ActionEffect, CustomAction, ScreenshotFetch, WaitAction
 from hud_mcp.values.context import ContextFeature

@@ -19,9 +19,9 @@ from hud_mcp.errors import (
     WorldDied,
     did_you_mean,
 )
+from hud_mcp.plugins.gymnasium.spaces import PRINTABLE, space_from_json, value_from_json
 from hud_mcp.plugins.gymnasium.task_env.connection import Connection, Pipe, remote_server
-from hud_mcp.plugins.gymnasium.world.spaces import PRINTABLE, space_from_json, value_from_json
-from hud_mcp.plugins.gymnasium.world.words import plain
+from hud_mcp.plugins.gymnasium.words import plain
 from hud_mcp.values.action import is_answer
 from hud_mcp.values.call import (
     CANCEL_TASK,

@@ -7,10 +7,10 @@ from typing import Any
 
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, did_you_mean
 from hud_mcp.plugins.gymnasium import carl, libraries
+from hud_mcp.plugins.gymnasium.actions import ActionForm
 from hud_mcp.plugins.gymnasium.carl.gym_setup import unbounded
-from hud_mcp.plugins.gymnasium.world.actions import ActionForm
-from hud_mcp.plugins.gymnasium.world.known import Known
-from hud_mcp.plugins.gymnasium.world.spaces import space_to_json
+from hud_mcp.plugins.gymnasium.known import Known
+from hud_mcp.plugins.gymnasium.spaces import space_to_json
 from hud_mcp.values.context import ContextSpace
 
 __all__ = ["Probe", "explained", "is_mujoco", "is_small", "spaces_to_json", "unknown"]

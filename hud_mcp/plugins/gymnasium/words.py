@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from hud_mcp.plugins.gymnasium.world.known import THE_REST, name_of
+from hud_mcp.plugins.gymnasium.known import THE_REST, name_of
 
 __all__ = ["in_words", "plain"]
 

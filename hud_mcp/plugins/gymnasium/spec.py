@@ -11,10 +11,10 @@ from typing import Any, Literal
 from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
 from hud_mcp.plugins.gymnasium import carl, libraries
+from hud_mcp.plugins.gymnasium.actions import ActionForm
 from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, render_modes
-from hud_mcp.plugins.gymnasium.world.actions import ActionForm
-from hud_mcp.plugins.gymnasium.world.known import known, most_steps
-from hud_mcp.plugins.gymnasium.world.making import (
+from hud_mcp.plugins.gymnasium.known import known, most_steps
+from hud_mcp.plugins.gymnasium.making import (
     Probe,
     explained,
     is_mujoco,
@@ -22,9 +22,9 @@ from hud_mcp.plugins.gymnasium.world.making import (
     spaces_to_json,
     unknown,
 )
-from hud_mcp.plugins.gymnasium.world.opengl import choose_opengl, load_mujoco
-from hud_mcp.plugins.gymnasium.world.thread import Episode, OwnThread, close_env, drawing
-from hud_mcp.plugins.gymnasium.world.world import GymnasiumWorld
+from hud_mcp.plugins.gymnasium.opengl import choose_opengl, load_mujoco
+from hud_mcp.plugins.gymnasium.thread import Episode, OwnThread, close_env, drawing
+from hud_mcp.plugins.gymnasium.world import GymnasiumWorld
 from hud_mcp.values.context import ContextFeature, ContextSpace
 from hud_mcp.values.needs import Needs
 

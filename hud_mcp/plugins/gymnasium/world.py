@@ -12,11 +12,11 @@ from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.plugins.gymnasium import libraries
-from hud_mcp.plugins.gymnasium.world.actions import MOST_ACTIONS
-from hud_mcp.plugins.gymnasium.world.known import legend_of, most_steps
-from hud_mcp.plugins.gymnasium.world.making import Probe
-from hud_mcp.plugins.gymnasium.world.spaces import value_to_json
-from hud_mcp.plugins.gymnasium.world.thread import (
+from hud_mcp.plugins.gymnasium.actions import MOST_ACTIONS
+from hud_mcp.plugins.gymnasium.known import legend_of, most_steps
+from hud_mcp.plugins.gymnasium.making import Probe
+from hud_mcp.plugins.gymnasium.spaces import value_to_json
+from hud_mcp.plugins.gymnasium.thread import (
     Episode,
     Frames,
     OwnThread,
@@ -24,7 +24,7 @@ from hud_mcp.plugins.gymnasium.world.thread import (
     close_env,
     drawing,
 )
-from hud_mcp.plugins.gymnasium.world.words import in_words, plain
+from hud_mcp.plugins.gymnasium.words import in_words, plain
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.values.observation import Look, Observation, encode_picture
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.plugins.gymnasium import libraries
-from hud_mcp.plugins.gymnasium.world.spaces import Schema, bound_text, example_of, schema_of
+from hud_mcp.plugins.gymnasium.spaces import Schema, bound_text, example_of, schema_of
 from hud_mcp.values.action import Action, CustomAction
 
 if TYPE_CHECKING:

@@ -13,11 +13,16 @@ from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.computers import Computer, find_computer
-from hud_mcp.plugins.models.job.failures import Failure, failed_here, failure_of, message_of
 from hud_mcp.plugins.models.job.history import read_arguments
 from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.plugins.models.job.providers import find_key, make_model, need_libraries
-from hud_mcp.plugins.models.job.replies import read_completion
+from hud_mcp.plugins.models.job.replies import (
+    Failure,
+    failed_here,
+    failure_of,
+    message_of,
+    read_completion,
+)
 from hud_mcp.plugins.models.job.spending import Prices, Rates, Spending
 from hud_mcp.record.values import utc_now
 from hud_mcp.values.model_turn import ModelCall, ModelTurn, TokenUsage

@@ -29,7 +29,7 @@ from waiting import PATIENCE_S
 from hud_mcp import Job, evaluate
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.job.options import ModelOptions
-from hud_mcp.plugins.models.job.providers import KEYS
+from hud_mcp.plugins.models.job.requests import KEYS
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import Cause, Outcome

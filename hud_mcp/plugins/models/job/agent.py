@@ -11,11 +11,17 @@ from hud_mcp.agents.kind import AgentKind, ListTools, Workplace
 from hud_mcp.base.text import clip, clip_repr
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job.history import History, read_arguments
+from hud_mcp.plugins.models.job.conversation import (
+    History,
+    Screen,
+    defined_tools,
+    read_arguments,
+    refused_result,
+    tool_result,
+)
 from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.plugins.models.job.replies import failed_here
 from hud_mcp.plugins.models.job.requests import Reply, Requests
-from hud_mcp.plugins.models.job.tools import Screen, defined_tools, refused_result, tool_result
 from hud_mcp.record.values import utc_now
 from hud_mcp.session.caller import LOOK
 from hud_mcp.values.call import CANCEL_TASK, RESPONSE, TASK_STATUS

@@ -15,7 +15,7 @@ from hud_mcp.base.text import mask
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.computers import Computer, find_computer
-from hud_mcp.plugins.models.job.history import read_arguments
+from hud_mcp.plugins.models.job.conversation import read_arguments
 from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.plugins.models.job.replies import (
     Failure,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from hud_mcp.plugins.models.job.options import ModelOptions
+from hud_mcp.plugins.models.options import ModelOptions
 from hud_mcp.rollout.options import JobOptions
 from hud_mcp.values.option import Declared, declared
 

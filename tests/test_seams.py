@@ -37,7 +37,7 @@ IN_FUNCTIONS = {
 
 SEAMS = {
     "graders": "each grader's module, which a file that needs another one does not wait for",
-    "plugins.models.job.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
+    "plugins.models.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
     "values.sampler": "three of ConfigSpace's classes under CARL's names",
     "plugins.gymnasium.libraries": "Gymnasium, NumPy, Pillow, and MuJoCo's models",
     "plugins.hud.bridge": "bridges to HUD environments, which few have",

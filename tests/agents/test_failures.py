@@ -8,8 +8,8 @@ from test_model_requests import MODELS, ask, keys, requests_of, said
 
 from hud_mcp.agents.agent import BoundReached, JobHalted, MachineFailed, OperatorFailed
 from hud_mcp.agents.model.options import ModelOptions
-from hud_mcp.plugins.models.job.replies import Failure, failure_of
-from hud_mcp.plugins.models.job.requests import Requests
+from hud_mcp.plugins.models.replies import Failure, failure_of
+from hud_mcp.plugins.models.requests import Requests
 
 __all__ = ["keys"]
 

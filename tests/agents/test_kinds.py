@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from hud_mcp.agents.kind import AgentKind, agent_names, agent_schemes, find_agent
-from hud_mcp.plugins.models.job.options import ModelOptions
+from hud_mcp.plugins.models.options import ModelOptions
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.options import RunOptions
 

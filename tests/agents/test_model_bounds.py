@@ -16,7 +16,7 @@ from hud_mcp.agents.agent import BoundReached, JobHalted
 from hud_mcp.agents.model.options import ModelOptions, read_system
 from hud_mcp.base.contention import Contention, Pauses
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job.spending import Prices, Rates, Spending
+from hud_mcp.plugins.models.spending import Prices, Rates, Spending
 from hud_mcp.values.model_turn import TokenUsage
 
 MILLION = TokenUsage(input=1_000_000, output=1_000_000)
@@ -219,7 +219,7 @@ def test_a_pause_within_a_pause_is_counted_once() -> None:
 @pytest.mark.long
 def test_models_libraries_load_only_where_a_model_works() -> None:
     """A server and a job of another agent do not wait for them."""
-    loads = "import sys, hud_mcp.cli.eval, hud_mcp.cli.serve, hud_mcp.plugins.models.job.requests"
+    loads = "import sys, hud_mcp.cli.eval, hud_mcp.cli.serve, hud_mcp.plugins.models.requests"
     done = subprocess.run(
         [sys.executable, "-c", f"{loads}\nprint(*sys.modules)"],
         capture_output=True, text=True, check=True, timeout=120,

@@ -28,8 +28,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Job, evaluate
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job.options import ModelOptions
-from hud_mcp.plugins.models.job.requests import KEYS
+from hud_mcp.plugins.models.options import ModelOptions
+from hud_mcp.plugins.models.requests import KEYS
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import Cause, Outcome

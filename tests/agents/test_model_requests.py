@@ -25,9 +25,9 @@ from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job import libraries
-from hud_mcp.plugins.models.job.conversation import History
-from hud_mcp.plugins.models.job.requests import KEYS, Reply, Requests
+from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins.models.conversation import History
+from hud_mcp.plugins.models.requests import KEYS, Reply, Requests
 
 SECRET = "sk-a-secret-of-the-test"
 MODELS = {

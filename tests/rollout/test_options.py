@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from hud_mcp import Store, evaluate
 from hud_mcp.cli import main
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job.options import ModelOptions
+from hud_mcp.plugins.models.options import ModelOptions
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.options import JobKeywords, JobOptions, RunOptions
 from hud_mcp.values.option import Declared, declared

@@ -1,1 +1,1 @@
-from hud_mcp.plugins.models.job import *
+from hud_mcp.plugins.models import *

@@ -1,1 +1,1 @@
-from hud_mcp.plugins.models.job.options import *
+from hud_mcp.plugins.models.options import *

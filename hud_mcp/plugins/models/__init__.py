@@ -1,1 +1,1 @@
-"""Models as agents: their providers, their tools and their prices."""
+"""Models as agents: a model gets the tools of any client, the prompt, and the screen's size."""

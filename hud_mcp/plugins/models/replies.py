@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from hud_mcp.agents.agent import MachineFailed
 from hud_mcp.base.text import clip_repr
-from hud_mcp.plugins.models.job import libraries
+from hud_mcp.plugins.models import libraries
 
 __all__ = [
     "REDIRECTED",

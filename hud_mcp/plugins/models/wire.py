@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import orjson
 from httpx2 import AsyncClient, Limits, Request, Response, Timeout
 
-from hud_mcp.plugins.models.job.replies import REDIRECTED, NotAReply, mend_surrogates, read_json
+from hud_mcp.plugins.models.replies import REDIRECTED, NotAReply, mend_surrogates, read_json
 
 __all__ = ["WireClient"]
 

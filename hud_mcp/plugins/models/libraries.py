@@ -22,6 +22,6 @@ if TYPE_CHECKING:
     )
     from pydantic_ai.tools import ToolDefinition as ToolDefinition
 
-    from hud_mcp.plugins.models.job.wire import WireClient as WireClient
+    from hud_mcp.plugins.models.wire import WireClient as WireClient
 else:
     __getattr__ = lazy_names(__name__)

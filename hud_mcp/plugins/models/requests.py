@@ -13,18 +13,18 @@ from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.base.contention import Pauses
 from hud_mcp.base.text import mask
 from hud_mcp.errors import HudMcpError, NotInstalled
-from hud_mcp.plugins.models.job import libraries
-from hud_mcp.plugins.models.job.computers import Computer, find_computer
-from hud_mcp.plugins.models.job.conversation import read_arguments
-from hud_mcp.plugins.models.job.options import ModelOptions
-from hud_mcp.plugins.models.job.replies import (
+from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins.models.computers import Computer, find_computer
+from hud_mcp.plugins.models.conversation import read_arguments
+from hud_mcp.plugins.models.options import ModelOptions
+from hud_mcp.plugins.models.replies import (
     Failure,
     failed_here,
     failure_of,
     message_of,
     read_completion,
 )
-from hud_mcp.plugins.models.job.spending import Prices, Rates, Spending
+from hud_mcp.plugins.models.spending import Prices, Rates, Spending
 from hud_mcp.record.values import utc_now
 from hud_mcp.values.model_turn import ModelCall, ModelTurn, TokenUsage
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.tools import ToolDefinition
 
-    from hud_mcp.plugins.models.job.wire import WireClient
+    from hud_mcp.plugins.models.wire import WireClient
 
 __all__ = ["KEYS", "Reply", "Requests", "Secret", "find_key", "make_model", "need_libraries"]
 

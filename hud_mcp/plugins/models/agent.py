@@ -11,7 +11,7 @@ from hud_mcp.agents.kind import AgentKind, ListTools, Workplace
 from hud_mcp.base.text import clip, clip_repr
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job.conversation import (
+from hud_mcp.plugins.models.conversation import (
     History,
     Screen,
     defined_tools,
@@ -19,9 +19,9 @@ from hud_mcp.plugins.models.job.conversation import (
     refused_result,
     tool_result,
 )
-from hud_mcp.plugins.models.job.options import ModelOptions
-from hud_mcp.plugins.models.job.replies import failed_here
-from hud_mcp.plugins.models.job.requests import Reply, Requests
+from hud_mcp.plugins.models.options import ModelOptions
+from hud_mcp.plugins.models.replies import failed_here
+from hud_mcp.plugins.models.requests import Reply, Requests
 from hud_mcp.record.values import utc_now
 from hud_mcp.session.caller import LOOK
 from hud_mcp.values.call import CANCEL_TASK, RESPONSE, TASK_STATUS

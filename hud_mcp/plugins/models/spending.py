@@ -9,8 +9,8 @@ import anyio
 
 from hud_mcp.agents.agent import BoundReached, JobHalted
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job import libraries
-from hud_mcp.plugins.models.job.options import ModelOptions
+from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins.models.options import ModelOptions
 from hud_mcp.values.model_turn import TokenUsage
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import orjson
 
 from hud_mcp.agents.agent import Agent, BoundReached, Reply
 from hud_mcp.errors import InvalidAction
+from hud_mcp.plugins.models import libraries
 from hud_mcp.plugins.models.computer_use import Frame, Wanted
 from hud_mcp.plugins.models.computer_use.frame import picture, pointer_in
-from hud_mcp.plugins.models.job import libraries
-from hud_mcp.plugins.models.job.computers import STAND_IN, Computer
-from hud_mcp.plugins.models.job.options import ModelLook
-from hud_mcp.plugins.models.job.replies import mend_surrogates, mend_text
+from hud_mcp.plugins.models.computers import STAND_IN, Computer
+from hud_mcp.plugins.models.options import ModelLook
+from hud_mcp.plugins.models.replies import mend_surrogates, mend_text
 from hud_mcp.values.call import ACT, NOTE, SCREENSHOT, STEP
 from hud_mcp.values.observation import Observation, Screenshot
 

@@ -24,8 +24,8 @@ from hud_mcp.plugins.models.computer_use import (
 )
 from hud_mcp.plugins.models.computer_use.anthropic import ANTHROPIC_ACTIONS
 from hud_mcp.plugins.models.computer_use.gemini import GEMINI_ACTIONS
-from hud_mcp.plugins.models.job.options import ComputerVersion
-from hud_mcp.plugins.models.job.replies import objects_in
+from hud_mcp.plugins.models.options import ComputerVersion
+from hud_mcp.plugins.models.replies import objects_in
 
 __all__ = ["STAND_IN", "Computer", "find_computer"]
 

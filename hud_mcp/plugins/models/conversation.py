@@ -10,9 +10,14 @@ import orjson
 from hud_mcp.agents.agent import Agent, BoundReached, Reply
 from hud_mcp.errors import InvalidAction
 from hud_mcp.plugins.models import libraries
-from hud_mcp.plugins.models.computer_use import Frame, Wanted
-from hud_mcp.plugins.models.computer_use.frame import picture, pointer_in
-from hud_mcp.plugins.models.computers import STAND_IN, Computer
+from hud_mcp.plugins.models.computer_use.frame import (
+    STAND_IN,
+    Computer,
+    Frame,
+    Wanted,
+    picture,
+    pointer_in,
+)
 from hud_mcp.plugins.models.options import ModelLook
 from hud_mcp.plugins.models.replies import mend_surrogates, mend_text
 from hud_mcp.values.call import ACT, NOTE, SCREENSHOT, STEP
@@ -95,11 +100,6 @@ class Screen:
         self._computer = computer
         self._agent = agent
         self._frame = computer.frame(width_px, height_px)
-
-    @property
-    def shown(self) -> Frame:
-        """The two sizes of the screen: the model's and the pictures'."""
-        return self._frame
 
     def takes(self, name: str) -> bool:
         """Whether a call of that name is one of the computer's."""

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from hud_mcp.agents.agent import MachineFailed
 from hud_mcp.base.text import clip_repr
 from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins.models.computer_use.frame import objects_in
 
 __all__ = [
     "REDIRECTED",
@@ -23,7 +24,6 @@ __all__ = [
     "mend_surrogates",
     "mend_text",
     "message_of",
-    "objects_in",
     "read_completion",
     "read_json",
 ]
@@ -148,12 +148,6 @@ def _with_both_tags(text: str) -> str:
     if text.lstrip().startswith(_OPENS) and text.rfind(_OPENS) > text.rfind(_CLOSES):
         return f"{text}{_CLOSES}"
     return text
-
-
-def objects_in(given: Any) -> list[Json]:
-    """Return the objects of a list; none for anything else."""
-    items = cast("list[Any]", given) if isinstance(given, list) else []
-    return [cast("Json", item) for item in items if isinstance(item, dict)]
 
 
 class Failure(Enum):

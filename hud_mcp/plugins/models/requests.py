@@ -14,9 +14,12 @@ from hud_mcp.base.contention import Pauses
 from hud_mcp.base.text import mask
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.models import libraries
-from hud_mcp.plugins.models.computers import Computer, find_computer
+from hud_mcp.plugins.models.computer_use.anthropic import anthropic_computer
+from hud_mcp.plugins.models.computer_use.frame import Computer
+from hud_mcp.plugins.models.computer_use.gemini import GEMINI
+from hud_mcp.plugins.models.computer_use.openai import OPENAI
 from hud_mcp.plugins.models.conversation import read_arguments
-from hud_mcp.plugins.models.options import ModelOptions
+from hud_mcp.plugins.models.options import ComputerVersion, ModelOptions
 from hud_mcp.plugins.models.replies import (
     Failure,
     failed_here,
@@ -214,7 +217,7 @@ class Requests:
             try:
                 response = await self._request(messages, tools)
             except Exception as exc:  # noqa: BLE001  # of four libraries; the table tells them apart
-                ticket.take(0)
+                ticket.tokens = 0
                 failed[failure_of(exc)] += 1
                 wait_s = self._wait_after(exc, failed)
                 with pauses.pause():
@@ -222,7 +225,7 @@ class Requests:
                 continue
             self._refusals = -1
             turn = self._turn(response, began)
-            ticket.take((turn.usage.input or 0) + (turn.usage.output or 0))
+            ticket.tokens = (turn.usage.input or 0) + (turn.usage.output or 0)
             return Reply(response, turn, response.finish_reason == "length")
 
     async def _request(
@@ -329,6 +332,15 @@ def _usage(response: "ModelResponse") -> TokenUsage:
         cache_write=usage.cache_write_tokens,
         reasoning=usage.output_reasoning_tokens or None,
     )
+
+
+def find_computer(provider: str, version: ComputerVersion) -> Computer:
+    """Return a provider's computer tool; `computer` is its only one, or Anthropic's best known."""
+    if provider == "openai":
+        return OPENAI
+    if provider == "google":
+        return GEMINI
+    return anthropic_computer("computer_20251124" if version == "computer" else version)
 
 
 def _client_for(provider: str, computer: Computer | None) -> "WireClient":

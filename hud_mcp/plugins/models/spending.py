@@ -76,10 +76,6 @@ class Ticket:
     at_s: float
     tokens: int
 
-    def take(self, tokens: int) -> None:
-        """Set the number of tokens that it took."""
-        self.tokens = tokens
-
 
 class Rates:
     """The limits of requests and tokens a minute. Requests pass in the order in which they came."""

@@ -14,21 +14,25 @@ from hud_mcp.plugins.models.computer_use.frame import (
     BUTTONS,
     CLICKS,
     NOTCH_PX,
+    STAND_IN,
     WAYS,
     Box,
+    Computer,
     Frame,
+    Json,
     Wanted,
     block_of,
     hold,
     key_names,
+    objects_in,
     pause,
     picture,
     pointer_in,
     press,
+    put_tool,
     take,
 )
 from hud_mcp.values.action import (
-    Action,
     ClickAction,
     DragAction,
     MoveAction,
@@ -40,32 +44,11 @@ from hud_mcp.values.action import (
 )
 from hud_mcp.values.observation import Observation
 
-__all__ = [
-    "ANTHROPIC_ACTIONS",
-    "ANTHROPIC_BETAS",
-    "POINTED",
-    "AnthropicComputer",
-    "anthropic_computer_result",
-    "anthropic_computer_tool",
-    "clicked",
-    "hold_keys",
-    "looked",
-    "modifiers",
-    "read_anthropic_computer",
-    "refusal",
-    "typed",
-    "waited",
-    "wheel",
-]
-
-
-Json = Mapping[str, Any]
-
 POINTED = (*BUTTONS, *CLICKS)
-"""Return the name of a click, by its button or count."""
+"""The names of clicks, by button or count."""
 
 
-def clicked(name: str, where: Json, keys: Any) -> Wanted:
+def clicked(name: str, where: Mapping[str, Any], keys: Any) -> Wanted:
     """Click by the name of a click, with the keys of a chord held."""
     click = ClickAction(
         **where,
@@ -81,7 +64,7 @@ def modifiers(keys: Any) -> tuple[str, ...] | None:
     return key_names(keys) or None if keys else None
 
 
-def wheel(given: Json, notches: Any) -> Point:
+def wheel(given: Mapping[str, Any], notches: Any) -> Point:
     """Return the distance of a scroll, or raise `InvalidAction` if it names no direction."""
     way = WAYS.get(take(given, "scroll_direction", str))
     if way is None:
@@ -89,27 +72,12 @@ def wheel(given: Json, notches: Any) -> Point:
     return Point(x=way[0] * notches * NOTCH_PX, y=way[1] * notches * NOTCH_PX)
 
 
-def typed(_name: str, given: Json, _place: Any) -> Wanted:
-    """Type a text."""
-    return Wanted((TypeAction(text=take(given, "text", str)),))
-
-
-def hold_keys(_name: str, given: Json, _place: Any) -> Wanted:
-    """Hold keys down for a while."""
-    return Wanted(hold(given.get("text"), given.get("duration")))
-
-
-def waited(_name: str, given: Json, _place: Any) -> Wanted:
-    """Wait."""
-    return Wanted(pause(given.get("duration")))
-
-
 def looked(region: Box | None = None) -> Wanted:
     """Look at the screen, or at a part of it."""
     return Wanted((ScreenshotFetch(),), "picture", region=region)
 
 
-def refusal(block: Json, error: str) -> dict[str, Any]:
+def refusal(block: Mapping[str, Any], error: str) -> dict[str, Any]:
     """Return the `tool_result` of what was refused."""
     return {
         "type": "tool_result",
@@ -224,36 +192,55 @@ def _move(_action: str, given: Mapping[str, Any], frame: Frame) -> Wanted:
     return Wanted((MoveAction(point=at),))
 
 
-def _press(_action: str, given: Mapping[str, Any], _frame: Frame) -> Wanted:
-    return Wanted(press(given.get("text"), given.get("repeat") or 1))
-
-
-def _look(_action: str, _given: Mapping[str, Any], _frame: Frame) -> Wanted:
-    return looked()
-
-
-def _zoom(_action: str, given: Mapping[str, Any], frame: Frame) -> Wanted:
-    return looked(frame.box(given.get("region")))
-
-
-def _position(_action: str, _given: Mapping[str, Any], _frame: Frame) -> Wanted:
-    fetch: Action = PositionFetch()
-    return Wanted((fetch,), "pointer")
-
+SHARED: Mapping[str, Callable[[str, Mapping[str, Any], Any], Wanted]] = {
+    "type": lambda _name, given, _place: Wanted((TypeAction(text=take(given, "text", str)),)),
+    "hold_key": lambda _name, given, _place: Wanted(hold(given.get("text"), given.get("duration"))),
+    "wait": lambda _name, given, _place: Wanted(pause(given.get("duration"))),
+    "screenshot": lambda _name, _given, _place: looked(),
+}
+"""The readers of actions that both toolsets have, by their names."""
 
 _READERS: Mapping[str, Callable[[str, Mapping[str, Any], Frame], Wanted]] = {
+    **SHARED,
     **dict.fromkeys(POINTED, _click),
     "left_click_drag": _drag,
     "scroll": _scroll,
     "mouse_move": _move,
-    "type": typed,
-    "key": _press,
-    "hold_key": hold_keys,
-    "wait": waited,
-    "screenshot": _look,
-    "zoom": _zoom,
-    "cursor_position": _position,
+    "key": lambda _name, given, _frame: Wanted(press(given.get("text"), given.get("repeat") or 1)),
+    "zoom": lambda _name, given, frame: looked(frame.box(given.get("region"))),
+    "cursor_position": lambda _name, _given, _frame: Wanted((PositionFetch(),), "pointer"),
 }
 
-ANTHROPIC_ACTIONS = frozenset(_READERS)
-"""Every action, which is a tool of its own in a toolset."""
+_MOST_PX = 1568
+"""Anthropic makes pictures smaller whose longer side has more, and points would be off."""
+
+
+def anthropic_computer(version: AnthropicComputer) -> Computer:
+    """Return the record of one version; each action of the toolset is a function of its own."""
+    is_set = version == "computer_toolset_20260801"
+
+    def send(body: Json) -> Json:
+        put_tool(body)
+        for message in body.get("messages", ()) if is_set else ():
+            for block in objects_in(message["content"]):
+                if block.get("type") == "tool_use" and block["name"] in _READERS:
+                    block["toolset_name"] = STAND_IN
+        return body
+
+    beta = ANTHROPIC_BETAS[version]
+    return Computer(
+        names=frozenset(_READERS if is_set else {STAND_IN}),
+        frame=_smaller,
+        tool=lambda frame: anthropic_computer_tool(version, frame),
+        read=lambda name, given, frame: read_anthropic_computer(
+            {"name": name, "input": given}, frame
+        ),
+        send=send,
+        headers={} if beta is None else {"anthropic-beta": beta},
+        failures="text",
+    )
+
+
+def _smaller(width_px: int, height_px: int) -> Frame:
+    part = min(1.0, _MOST_PX / max(width_px, height_px))
+    return Frame((round(width_px * part), round(height_px * part)), (width_px, height_px))

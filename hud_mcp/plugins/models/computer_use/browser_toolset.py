@@ -14,12 +14,10 @@ from typing import Any
 from hud_mcp.errors import InvalidAction, did_you_mean
 from hud_mcp.plugins.models.computer_use.anthropic import (
     POINTED,
+    SHARED,
     clicked,
-    hold_keys,
     looked,
     refusal,
-    typed,
-    waited,
     wheel,
 )
 from hud_mcp.plugins.models.computer_use.frame import (
@@ -41,13 +39,6 @@ from hud_mcp.values.action import (
     TypeAction,
 )
 from hud_mcp.values.observation import Observation
-
-__all__ = [
-    "Tab",
-    "anthropic_browser_result",
-    "anthropic_browser_tool",
-    "read_anthropic_browser",
-]
 
 _MISSING = ("left_mouse_down", "left_mouse_up", "new_tab")
 """The members that no world can do."""
@@ -215,51 +206,26 @@ def _fill(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
     return Wanted((TypeAction(ref=ref, text=text),))
 
 
-def _read(_name: str, _given: Mapping[str, Any], _place: _Place) -> Wanted:
-    return Wanted(shows="text")
-
-
-def _find(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
-    return Wanted(shows="text", query=take(given, "query", str))
-
-
-def _look(_name: str, _given: Mapping[str, Any], _place: _Place) -> Wanted:
-    return looked()
-
-
-def _zoom(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
-    return looked(place.frame.box(given.get("region")))
-
-
-def _tabs(_name: str, _given: Mapping[str, Any], _place: _Place) -> Wanted:
-    return Wanted(shows="tabs")
-
-
-def _show_tab(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
-    return Wanted((_switch(given.get("tab_id")),), "tabs")
-
-
 def _close_tab(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
     shown = _switch(given.get("tab_id"))
     return Wanted((shown, CustomAction(action="close_tab")), "tabs")
 
 
 _READERS: Mapping[str, Callable[[str, Mapping[str, Any], _Place], Wanted]] = {
+    **SHARED,
     "navigate": _navigate,
     **dict.fromkeys(POINTED, _click),
     **dict.fromkeys(("hover", "mouse_move", "scroll_to"), _move),
     "left_click_drag": _drag,
     "scroll": _scroll,
-    "type": typed,
     "key": _press,
-    "hold_key": hold_keys,
-    "wait": waited,
     "form_input": _fill,
-    **dict.fromkeys(("read_page", "get_page_text"), _read),
-    "find": _find,
-    "screenshot": _look,
-    "zoom": _zoom,
-    "list_tabs": _tabs,
-    "switch_tab": _show_tab,
+    **dict.fromkeys(
+        ("read_page", "get_page_text"), lambda _name, _given, _place: Wanted(shows="text")
+    ),
+    "find": lambda _name, given, _place: Wanted(shows="text", query=take(given, "query", str)),
+    "zoom": lambda _name, given, place: looked(place.frame.box(given.get("region"))),
+    "list_tabs": lambda _name, _given, _place: Wanted(shows="tabs"),
+    "switch_tab": lambda _name, given, _place: Wanted((_switch(given.get("tab_id")),), "tabs"),
     "close_tab": _close_tab,
 }

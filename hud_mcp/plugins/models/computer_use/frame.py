@@ -1,9 +1,11 @@
 """The shared part of all adapters: scaled points, names of keys, and the wanted actions."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
+
+import orjson
 
 from hud_mcp.errors import InvalidAction, clipped
 from hud_mcp.values.action import (
@@ -16,27 +18,6 @@ from hud_mcp.values.action import (
     WaitAction,
 )
 from hud_mcp.values.observation import Observation, Screenshot, crop_screenshot, resize_screenshot
-
-__all__ = [
-    "BUTTONS",
-    "CLICKS",
-    "NOTCH_PX",
-    "WAYS",
-    "Box",
-    "Frame",
-    "Wanted",
-    "block_of",
-    "data_url",
-    "hold",
-    "key_names",
-    "matching_lines",
-    "pause",
-    "picture",
-    "pointer_in",
-    "press",
-    "take",
-]
-
 
 NOTCH_PX = 100
 """The distance of one notch of a wheel, in CSS pixels, as in Chromium on most systems."""
@@ -131,6 +112,49 @@ class Wanted:
     region: Box | None = None
     query: str | None = None
     asks: str | None = None
+
+
+Json = dict[str, Any]
+
+STAND_IN = "computer"
+"""The function that stands for the tool in a job: to the models' library it is a function.
+
+Its description is the tool as its provider names it. `send` puts that in its place, and `receive`
+makes functions of the reply.
+"""
+
+
+@dataclass(frozen=True)
+class Computer:
+    """The computer tool of one provider, by the functions that a model calls.
+
+    `send` and `receive` rewrite bodies on the wire. `resizes` gives pictures the size that points
+    are in. `failures` is the content of a refused call's reply.
+    """
+
+    names: frozenset[str]
+    frame: Callable[[int, int], Frame]
+    tool: Callable[[Frame], Json]
+    read: Callable[[str, Mapping[str, Any], Frame], Wanted]
+    send: Callable[[Json], Json]
+    receive: Callable[[Json], Json] | None = None
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    resizes: bool = True
+    failures: Literal["text", "picture"] = "picture"
+
+
+def put_tool(body: Json) -> None:
+    """Put the tool where its function stands."""
+    body["tools"] = [
+        orjson.loads(tool["description"]) if tool.get("name") == STAND_IN else tool
+        for tool in body.get("tools", ())
+    ]
+
+
+def objects_in(given: Any) -> list[Json]:
+    """Return the objects of a list; none for anything else."""
+    items = cast("list[Any]", given) if isinstance(given, list) else []
+    return [cast("Json", item) for item in items if isinstance(item, dict)]
 
 
 def key_names(chord: str) -> tuple[str, ...]:

@@ -9,14 +9,20 @@ both here: `click`, `scroll`, `hotkey` …, and the older `click_at`, `scroll_at
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
+
 from hud_mcp.errors import InvalidAction, did_you_mean
 from hud_mcp.plugins.models.computer_use.frame import (
     BUTTONS,
     CLICKS,
+    STAND_IN,
     WAYS,
+    Computer,
     Frame,
+    Json,
     Wanted,
     key_names,
+    objects_in,
     pause,
     picture,
     press,
@@ -36,14 +42,6 @@ from hud_mcp.values.action import (
     TypeAction,
 )
 from hud_mcp.values.observation import Observation
-
-__all__ = [
-    "GEMINI_ACTIONS",
-    "gemini_computer_result",
-    "gemini_computer_tool",
-    "gemini_frame",
-    "read_gemini_computer",
-]
 
 _GRID = 1000
 _MISSING = ("mouse_down", "mouse_up", "search")
@@ -122,15 +120,6 @@ def _click(name: str, given: Mapping[str, Any], frame: Frame) -> tuple[Action, .
     return (clicked,)
 
 
-def _move(_name: str, given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
-    return (MoveAction(point=_point(given, frame)),)
-
-
-def _type(_name: str, given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    enter = bool(given.get("press_enter", False))
-    return (TypeAction(text=take(given, "text", str), enter_after=enter),)
-
-
 def _type_at(_name: str, given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
     point, text = _point(given, frame), take(given, "text", str)
     enter = bool(given.get("press_enter", False))
@@ -164,65 +153,91 @@ def _far(way: tuple[int, int], magnitude: Any, frame: Frame) -> Point:
     return Point(x=way[0] * across, y=way[1] * down)
 
 
-def _wait(_name: str, given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return pause(given.get("seconds", 1))
-
-
-def _wait_5(_name: str, _given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return pause(5)
-
-
-def _history(name: str, _given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return (CustomAction(action=name.removeprefix("go_")),)
-
-
-def _navigate(_name: str, given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return (CustomAction(action="goto", args={"url": take(given, "url", str)}),)
-
-
 def _chord(_name: str, given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
     keys: Any = given.get("keys")
     return press("+".join(map(str, keys)) if isinstance(keys, list) else keys)  # pyright: ignore[reportUnknownArgumentType]  # JSON
-
-
-def _key(_name: str, given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return press(given.get("key"))
-
-
-def _key_down(_name: str, given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return (KeyDownAction(keys=key_names(take(given, "key", str))),)
-
-
-def _key_up(_name: str, given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return (KeyUpAction(keys=key_names(take(given, "key", str))),)
 
 
 def _drag(_name: str, given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
     return (DragAction(path=(_point(given, frame), _point(given, frame, "destination_"))),)
 
 
-def _look(_name: str, _given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return (ScreenshotFetch(),)
-
-
 _READERS: Mapping[str, Callable[[str, Mapping[str, Any], Frame], tuple[Action, ...]]] = {
     **dict.fromkeys(("click", "click_at", *BUTTONS, *CLICKS), _click),
-    **dict.fromkeys(("move", "hover_at"), _move),
-    "type": _type,
+    **dict.fromkeys(
+        ("move", "hover_at"), lambda _name, given, frame: (MoveAction(point=_point(given, frame)),)
+    ),
+    "type": lambda _name, given, _frame: (
+        TypeAction(text=take(given, "text", str), enter_after=bool(given.get("press_enter"))),
+    ),
     "type_text_at": _type_at,
     **dict.fromkeys(("scroll", "scroll_at"), _scroll),
     "scroll_document": _scroll_all,
-    "wait": _wait,
-    "wait_5_seconds": _wait_5,
-    **dict.fromkeys(("go_back", "go_forward"), _history),
-    "navigate": _navigate,
+    "wait": lambda _name, given, _frame: pause(given.get("seconds", 1)),
+    "wait_5_seconds": lambda _name, _given, _frame: pause(5),
+    **dict.fromkeys(
+        ("go_back", "go_forward"),
+        lambda name, _given, _frame: (CustomAction(action=name.removeprefix("go_")),),
+    ),
+    "navigate": lambda _name, given, _frame: (
+        CustomAction(action="goto", args={"url": take(given, "url", str)}),
+    ),
     **dict.fromkeys(("hotkey", "key_combination"), _chord),
-    "press_key": _key,
-    "key_down": _key_down,
-    "key_up": _key_up,
+    "press_key": lambda _name, given, _frame: press(given.get("key")),
+    "key_down": lambda _name, given, _frame: (
+        KeyDownAction(keys=key_names(take(given, "key", str))),
+    ),
+    "key_up": lambda _name, given, _frame: (KeyUpAction(keys=key_names(take(given, "key", str))),),
     "drag_and_drop": _drag,
-    **dict.fromkeys(("take_screenshot", "open_web_browser"), _look),
+    **dict.fromkeys(
+        ("take_screenshot", "open_web_browser"), lambda _name, _given, _frame: (ScreenshotFetch(),)
+    ),
 }
 
-GEMINI_ACTIONS = frozenset(_READERS)
-"""Every function that a model may call."""
+
+def _send_gemini(body: Json) -> Json:
+    tools: list[Json] = []
+    for tool in body.get("tools", ()):
+        declared = objects_in(tool.get("functionDeclarations"))
+        others = [each for each in declared if each["name"] != STAND_IN]
+        tools += [{**tool, "functionDeclarations": others}] if others or not declared else []
+        tools += [orjson.loads(each["description"]) for each in declared if each not in others]
+    waiting: list[Json] = []
+    moved = [
+        {**content, "parts": _gemini_parts(content.get("parts", ()), waiting)}
+        for content in body.get("contents", ())
+    ]
+    return {**body, "tools": tools, "contents": [content for content in moved if content["parts"]]}
+
+
+def _gemini_parts(parts: Any, waiting: list[Json]) -> list[Json]:
+    """Move pictures to the waiting results that they follow, and return all other parts."""
+    kept: list[Json] = []
+    for part in parts:
+        result, text = part.get("functionResponse"), str(part.get("text", ""))
+        if result is not None and result["name"] in _READERS:
+            said = orjson.dumps(result["response"]).decode()
+            waiting += [result] * said.count("See file ")
+            error = result["response"].get("error")
+            result["response"] = {"url": "", **({} if error is None else {"error": error})}
+        elif "inlineData" in part and waiting:  # the library puts it after its result
+            waiting.pop(0).setdefault("parts", []).append({"inlineData": part["inlineData"]})
+            continue
+        elif text.startswith(_TAGS):
+            continue
+        kept.append(part)
+    return kept
+
+
+_TAGS = ("<pyai:tool_result ", "</pyai:tool_result")
+"""Around pictures that are no part of their result."""
+
+
+GEMINI = Computer(
+    names=frozenset(_READERS),
+    frame=gemini_frame,
+    tool=lambda _frame: gemini_computer_tool(),
+    read=lambda name, given, frame: read_gemini_computer({"name": name, "args": given}, frame),
+    send=_send_gemini,
+    resizes=False,
+)

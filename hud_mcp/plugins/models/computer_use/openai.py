@@ -7,14 +7,21 @@ SDK for Python 3.54 (`ComputerAction`, `ResponseComputerToolCall`, `ComputerCall
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from hud_mcp.errors import InvalidAction, clipped, did_you_mean
 from hud_mcp.plugins.models.computer_use.frame import (
+    STAND_IN,
+    Computer,
     Frame,
+    Json,
     Wanted,
     data_url,
     key_names,
+    objects_in,
     pause,
     picture,
+    put_tool,
     take,
 )
 from hud_mcp.values.action import (
@@ -29,8 +36,6 @@ from hud_mcp.values.action import (
     TypeAction,
 )
 from hud_mcp.values.observation import Observation
-
-__all__ = ["openai_computer_result", "openai_computer_tool", "read_openai_computer"]
 
 _BUTTONS = {"left": "left", "right": "right", "wheel": "middle", "back": "back",
             "forward": "forward"}  # fmt: skip
@@ -140,25 +145,9 @@ def _keypress(given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
     return (PressAction(keys=keys),)
 
 
-def _move(given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
-    return (MoveAction(point=_point(given, frame)),)
-
-
 def _scroll(given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
     far = Point(x=given.get("scroll_x") or 0, y=given.get("scroll_y") or 0)
     return (ScrollAction(point=_point(given, frame), scroll=far, hold_keys=_modifiers(given)),)
-
-
-def _type(given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return (TypeAction(text=take(given, "text", str)),)
-
-
-def _wait(_given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return pause(_WAIT_S)
-
-
-def _look(_given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
-    return (ScreenshotFetch(),)
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], Frame], tuple[Action, ...]]] = {
@@ -166,9 +155,69 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Frame], tuple[Action, ...]]]
     "double_click": _double_click,
     "drag": _drag,
     "keypress": _keypress,
-    "move": _move,
-    "screenshot": _look,
+    "move": lambda given, frame: (MoveAction(point=_point(given, frame)),),
+    "screenshot": lambda _given, _frame: (ScreenshotFetch(),),
     "scroll": _scroll,
-    "type": _type,
-    "wait": _wait,
+    "type": lambda given, _frame: (TypeAction(text=take(given, "text", str)),),
+    "wait": lambda _given, _frame: pause(_WAIT_S),
 }
+
+
+def _send_openai(body: Json) -> Json:
+    put_tool(body)
+    items: list[Json] = []
+    calls: set[str] = set()
+    for item in objects_in(body["input"]):
+        if item.get("type") == "function_call" and item["name"] == STAND_IN:
+            calls.add(item["call_id"])
+            items.append(orjson.loads(item["arguments"]))
+        elif item.get("type") == "function_call_output" and item["call_id"] in calls:
+            items += _openai_output(item)
+        else:
+            items.append(item)
+    return {**body, "input": items} if calls else body
+
+
+def _openai_output(item: Json) -> list[Json]:
+    given = item["output"]
+    parts = objects_in(given) or [{"type": "input_text", "text": str(given)}]
+    shots = [part for part in parts if part["type"] == "input_image"]
+    texts = [part for part in parts if part["type"] == "input_text"]
+    shown = {"type": "computer_screenshot", "image_url": shots[0]["image_url"] if shots else _BLANK}
+    output = {"type": "computer_call_output", "call_id": item["call_id"], "output": shown}
+    said: list[Json] = [{"role": "user", "content": texts}] if texts else []
+    return [output, *said]
+
+
+_BLANK = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
+    "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""The picture in the place of an omitted picture, if the provider accepts nothing else."""
+
+
+def _receive_openai(reply: Json) -> Json:
+    reply["output"] = [
+        {
+            "type": "function_call",
+            "id": item.get("id"),
+            "call_id": item["call_id"],
+            "name": STAND_IN,
+            "arguments": orjson.dumps(item).decode(),
+            "status": "completed",
+        }
+        if item.get("type") == "computer_call"
+        else item
+        for item in reply["output"]
+    ]
+    return reply
+
+
+OPENAI = Computer(
+    names=frozenset({STAND_IN}),
+    frame=Frame.same,
+    tool=lambda _frame: openai_computer_tool(),
+    read=lambda _name, given, frame: read_openai_computer(given, frame),
+    send=_send_openai,
+    receive=_receive_openai,
+)

@@ -11,8 +11,6 @@ from pathlib import Path
 from hud_mcp.base.child import OwnServer
 from hud_mcp.plugins.cluster import libraries
 
-__all__ = ["NodeServer"]
-
 _STARTED = "HUD_MCP_URL="
 _LOG_CHARS = 2000
 _STOP_S = 8.0

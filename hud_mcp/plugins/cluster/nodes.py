@@ -18,9 +18,6 @@ from hud_mcp.rollout.evaluation import ROWS
 from hud_mcp.rollout.options import AUTO
 from hud_mcp.values.needs import Needs
 
-__all__ = ["Cluster", "connected", "count_nodes", "gather_files"]
-
-
 _LOCAL = "local"
 _MB = 1_000_000
 

@@ -32,9 +32,6 @@ from hud_mcp.rollout.server import RunServer
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 
-__all__ = ["NodeCommand", "check_store", "relay", "run_on_nodes", "serve_on_nodes", "share_out"]
-
-
 logger = logging.getLogger(__name__)
 
 _PLACE_S = 60.0

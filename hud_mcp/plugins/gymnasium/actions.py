@@ -16,8 +16,6 @@ from hud_mcp.values.action import Action, CustomAction
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["MOST_ACTIONS", "ActionForm"]
-
 MOST_ACTIONS = 100_000
 """The most actions in one call; the session bounds its time."""
 
@@ -147,14 +145,16 @@ def _discrete_numbers(space: Any) -> range | None:
 
 
 def _read(space: Any, raw: Any, where: str, meanings: Sequence[str] = ()) -> Any:
-    return _READERS[type(space).__name__](space, raw, where, meanings)
+    kind = type(space).__name__
+    if kind in _ARRAYS:
+        return _read_array(space, raw, where, meanings)
+    return _READERS[kind](space, raw, where)
 
 
-def _read_discrete(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> int:
+def _read_discrete(space: Any, raw: Any, where: str) -> int:
     value = _whole(raw, where)
     first = int(space.start)
     _check_bounds(value, first, first + int(space.n) - 1, where)
-    del meanings
     return value
 
 
@@ -175,8 +175,7 @@ def _read_array(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> "n
     return libraries.numpy.array(flat, dtype=space.dtype).reshape(shape)
 
 
-def _read_dict(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> dict[str, Any]:
-    del meanings
+def _read_dict(space: Any, raw: Any, where: str) -> dict[str, Any]:
     parts: Mapping[str, Any] = space.spaces
     if not isinstance(raw, dict):
         raise ActionFailed(
@@ -194,8 +193,7 @@ def _read_dict(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> dic
     return {key: _read(part, given[key], f"{where}.{key}") for key, part in parts.items()}
 
 
-def _read_tuple(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> tuple[Any, ...]:
-    del meanings
+def _read_tuple(space: Any, raw: Any, where: str) -> tuple[Any, ...]:
     items = _list(raw, len(space.spaces), where)
     return tuple(
         _read(part, item, f"{where}[{i}]")
@@ -203,14 +201,12 @@ def _read_tuple(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> tu
     )
 
 
-def _read_sequence(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> tuple[Any, ...]:
-    del meanings
+def _read_sequence(space: Any, raw: Any, where: str) -> tuple[Any, ...]:
     items = _list(raw, None, where)
     return tuple(_read(space.feature_space, item, f"{where}[{i}]") for i, item in enumerate(items))
 
 
-def _read_text(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> str:
-    del meanings
+def _read_text(space: Any, raw: Any, where: str) -> str:
     if not isinstance(raw, str):
         raise ActionFailed(f"{where}: expected a text, got {clip_repr(raw)}.")
     _check_bounds(len(raw), int(space.min_length), int(space.max_length), f"{where}: its length")
@@ -222,11 +218,9 @@ def _read_text(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> str
     return raw
 
 
+_ARRAYS = ("Box", "MultiDiscrete", "MultiBinary")
 _READERS = {
     "Discrete": _read_discrete,
-    "Box": _read_array,
-    "MultiDiscrete": _read_array,
-    "MultiBinary": _read_array,
     "Dict": _read_dict,
     "Tuple": _read_tuple,
     "Sequence": _read_sequence,

@@ -13,8 +13,6 @@ from hud_mcp.plugins.gymnasium.known import Known
 from hud_mcp.plugins.gymnasium.spaces import space_to_json
 from hud_mcp.values.context import ContextSpace
 
-__all__ = ["Probe", "explained", "is_mujoco", "is_small", "spaces_to_json", "unknown"]
-
 _EXTRAS = {
     "ConfigSpace": "gymnasium", "gymnasium": "gymnasium", "mujoco": "mujoco", "numpy": "gymnasium",
     "pygame": "gymnasium",

@@ -15,8 +15,6 @@ from platformdirs import user_cache_path
 
 from hud_mcp.plugins.gymnasium import libraries
 
-__all__ = ["OPENGL_VARIABLE", "choose_opengl", "load_mujoco"]
-
 logger = logging.getLogger(__name__)
 
 OPENGL_VARIABLE = "MUJOCO_GL"

@@ -2,8 +2,6 @@
 
 from hud_mcp.registry import Plugin
 
-__all__ = ["PLUGIN"]
-
 PLUGIN = Plugin(
     "gymnasium",
     sources={"gym": "hud_mcp.plugins.gymnasium.source:SCHEME"},

@@ -11,8 +11,6 @@ from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, NotInstalled, SourceNotFound, did_you_mean
 from hud_mcp.loading.source import Scheme, shipped_folder
 
-__all__ = ["SCHEME"]
-
 _GYM = "gym:"
 _NAME = re.compile(r"CARL[A-Z][A-Za-z0-9]*|[A-Za-z0-9_-]+-v\d+")
 """The names of environments that are made of Gymnasium ids, in rows."""

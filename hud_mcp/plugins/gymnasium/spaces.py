@@ -13,19 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium import spaces
 
-__all__ = [
-    "PRINTABLE",
-    "Schema",
-    "bound_text",
-    "example_of",
-    "schema_of",
-    "space_from_json",
-    "space_to_json",
-    "value_from_json",
-    "value_to_json",
-]
-
-
 # Gymnasium's generics are partly untyped:
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false

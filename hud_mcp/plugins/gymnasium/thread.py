@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["Episode", "Frames", "OwnThread", "Pace", "close_env", "drawing"]
-
 
 @dataclass
 class Episode:

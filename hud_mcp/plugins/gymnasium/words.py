@@ -6,8 +6,6 @@ from typing import Any, cast
 
 from hud_mcp.plugins.gymnasium.known import THE_REST, name_of
 
-__all__ = ["in_words", "plain"]
-
 MOST_NUMBERS = 64
 """An array of more is described and not listed."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ToolCallPart, ToolReturnPart
     from pydantic_ai.tools import ToolDefinition
 
-__all__ = ["MODEL", "ModelAgent"]
-
 _FIRST_GUESS_TOKENS = 2_000
 _CHARS_A_TOKEN = 4
 _NAMED_CHARS = 100

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
     from pydantic_ai.tools import ToolDefinition
 
-__all__ = ["History", "Screen", "defined_tools", "read_arguments", "tool_result"]
-
-
 _BOUND = ("session",)
 """The arguments that a model need not pass. It has only one session."""
 
@@ -74,7 +71,9 @@ def tool_result(call: "ToolCallPart", reply: Reply, look: ModelLook) -> "ToolRet
     if reply.image is not None and look != "text":
         mime = "image/png" if reply.image.startswith(b"\x89PNG") else "image/jpeg"
         content.append(libraries.messages.BinaryContent(reply.image, media_type=mime))
-    return refused_result(call, reply.text) if reply.is_error else _returned(call, content)
+    if reply.is_error:
+        return refused_result(call, reply.text)
+    return libraries.messages.ToolReturnPart(call.tool_name, content, call.tool_call_id)
 
 
 def refused_result(call: "ToolCallPart", text: str) -> "ToolReturnPart":
@@ -82,11 +81,6 @@ def refused_result(call: "ToolCallPart", text: str) -> "ToolReturnPart":
     return libraries.messages.ToolReturnPart(
         call.tool_name, text, call.tool_call_id, outcome="failed"
     )
-
-
-def _returned(call: "ToolCallPart", content: list[Any]) -> "ToolReturnPart":
-    whole = content if len(content) > 1 or not isinstance(content[0:1], str) else content[0]
-    return libraries.messages.ToolReturnPart(call.tool_name, whole, call.tool_call_id)
 
 
 _REPLACED = (STEP, ACT, SCREENSHOT)

@@ -2,8 +2,6 @@
 
 from hud_mcp.registry import Plugin
 
-__all__ = ["PLUGIN"]
-
 PLUGIN = Plugin(
     "models",
     agents={

@@ -14,21 +14,6 @@ from hud_mcp.base.text import clip_repr
 from hud_mcp.plugins.models import libraries
 from hud_mcp.plugins.models.computer_use.frame import objects_in
 
-__all__ = [
-    "REDIRECTED",
-    "UNREADABLE",
-    "Failure",
-    "NotAReply",
-    "failed_here",
-    "failure_of",
-    "mend_surrogates",
-    "mend_text",
-    "message_of",
-    "read_completion",
-    "read_json",
-]
-
-
 Json = dict[str, Any]
 
 REDIRECTED = "redirected"

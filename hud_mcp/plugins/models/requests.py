@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
     from hud_mcp.plugins.models.wire import WireClient
 
-__all__ = ["KEYS", "Reply", "Requests", "Secret", "find_key", "make_model", "need_libraries"]
-
-
 KEYS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "openai": ("OPENAI_API_KEY",),

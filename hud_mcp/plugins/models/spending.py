@@ -16,9 +16,6 @@ from hud_mcp.values.model_turn import TokenUsage
 if TYPE_CHECKING:
     from genai_prices import Usage
 
-__all__ = ["Prices", "Rates", "RunSpending", "Spending", "Ticket"]
-
-
 _MILLION = 1_000_000
 
 

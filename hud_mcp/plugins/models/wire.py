@@ -13,8 +13,6 @@ from httpx2 import AsyncClient, Limits, Request, Response, Timeout
 
 from hud_mcp.plugins.models.replies import REDIRECTED, NotAReply, mend_surrogates, read_json
 
-__all__ = ["WireClient"]
-
 Rewrite = Callable[[dict[str, Any]], dict[str, Any]]
 
 _TIMEOUT = Timeout(600.0, connect=10.0)

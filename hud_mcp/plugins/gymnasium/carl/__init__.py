@@ -81,40 +81,6 @@ ENVIRONMENTS = (
 )
 """The names of the environments that come with their features."""
 
-__all__ = [
-    "ENVIRONMENTS",
-    "AbstractSelector",
-    "CARLAcrobot",
-    "CARLAnt",
-    "CARLAttributesEnv",
-    "CARLBipedalWalker",
-    "CARLCarRacing",
-    "CARLCartPole",
-    "CARLEnv",
-    "CARLHalfCheetah",
-    "CARLHopper",
-    "CARLHumanoid",
-    "CARLLunarLander",
-    "CARLMountainCar",
-    "CARLMountainCarContinuous",
-    "CARLPendulum",
-    "CARLWalker2d",
-    "CategoricalContextFeature",
-    "Context",
-    "ContextFeature",
-    "ContextSampler",
-    "ContextSelector",
-    "ContextSpace",
-    "CustomSelector",
-    "NormalFloatContextFeature",
-    "RandomSelector",
-    "RoundRobinSelector",
-    "StaticSelector",
-    "UniformFloatContextFeature",
-    "UniformIntegerContextFeature",
-    "Verification",
-]
-
 
 def _missing_extra(name: str) -> str | None:
     """Return the extra that a name needs and that is not installed; None if nothing is missing."""
@@ -130,9 +96,8 @@ def _instead_of(name: str) -> str:
     return "" if instead is None else f" {instead} is that robot in MuJoCo."
 
 
-_ABSENT = [name for name in __all__ if _missing_extra(name) is not None]
-for _name in _ABSENT:  # what `import *` cannot give
-    __all__.remove(_name)  # noqa: PYI056  # pyright: ignore[reportUnsupportedDunderAll]  # others are still named
+# The names whose packages are installed: `import *` cannot give others.
+__all__ = [name for name in ("ENVIRONMENTS", *_HOMES) if _missing_extra(name) is None]
 
 register_ids(ENVIRONMENTS)
 
@@ -148,4 +113,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_ABSENT})
+    return sorted(["ENVIRONMENTS", *_HOMES])

@@ -17,9 +17,6 @@ from hud_mcp.plugins.gymnasium.carl.gym_setup import constants_of, make_quietly
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
 from hud_mcp.values.context import Context, ContextFeature, ContextSelector, Scalar, plain_value
 
-__all__ = ["AttributePath", "CARLAttributesEnv"]
-
-
 _PART = re.compile(r"(?P<name>[A-Za-z_]\w*)|\[(?P<index>[^\[\]]*)\]")
 _INDEX = re.compile(r"""\s*(?:(-?\d+)|(:)|'([^']*)'|"([^"]*)")\s*""")
 _SHOWN = 12

@@ -10,9 +10,6 @@ from typing import Any
 from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, load_box2d, set_class
 
-__all__ = ["CARLBipedalWalker", "CARLLunarLander"]
-
-
 lunar_lander: Any = load_box2d("lunar_lander")
 bipedal_walker: Any = load_box2d("bipedal_walker")
 

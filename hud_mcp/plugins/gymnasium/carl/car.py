@@ -9,8 +9,6 @@ from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, load_box2d, set_class
 from hud_mcp.values.context import ContextFeature
 
-__all__ = ["CARLCarRacing"]
-
 car_dynamics: Any = load_box2d("car_dynamics")
 car_racing: Any = load_box2d("car_racing")
 

@@ -30,14 +30,6 @@ from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv, Row
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, set_class
 from hud_mcp.values.context import Context
 
-__all__ = [
-    "CARLAcrobot",
-    "CARLCartPole",
-    "CARLMountainCar",
-    "CARLMountainCarContinuous",
-    "CARLPendulum",
-]
-
 _START_OPTIONS = frozenset({"low", "high", "x_init", "y_init"})
 
 

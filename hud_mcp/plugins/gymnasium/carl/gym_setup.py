@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     import gymnasium
     from gymnasium import spaces
 
-__all__ = [
-    "Constants",
-    "constants_of",
-    "isolated_class",
-    "load_box2d",
-    "make_quietly",
-    "register_ids",
-    "render_modes",
-    "set_class",
-    "set_render_mode",
-    "unbounded",
-]
-
 
 def make_quietly(env_id: str, **kwargs: Any) -> "gymnasium.Env[Any, Any]":
     """Call `gymnasium.make` without its checker, a display or a greeting."""

@@ -28,8 +28,6 @@ from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv, Row, feature
 from hud_mcp.plugins.gymnasium.carl.gym_setup import Constants
 from hud_mcp.values.context import Context, ContextFeature
 
-__all__ = ["CARLAnt", "CARLHalfCheetah", "CARLHopper", "CARLHumanoid", "CARLWalker2d"]
-
 _FACTORS = (
     ("friction", "geom_friction", 0, 10, "Times the model's own sliding friction."),
     ("joint_damping", "dof_damping", 0, 3, "Times the model's own."),

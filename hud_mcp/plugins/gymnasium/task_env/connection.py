@@ -26,8 +26,6 @@ from hud_mcp.values.call import LIST_TASKS, STEP
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["Connection", "Pipe", "remote_server"]
-
 _START_S = 60.0
 _CALL_S = 600.0
 """The bound of one call; the server bounds its own work below that."""

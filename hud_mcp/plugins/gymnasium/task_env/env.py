@@ -32,8 +32,6 @@ from hud_mcp.values.call import (
     STEP,
 )
 
-__all__ = ["TaskEnv"]
-
 _MOST_CHARS = 10_000
 """The most characters of a text that is seen or sent."""
 

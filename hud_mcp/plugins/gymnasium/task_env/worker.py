@@ -28,8 +28,6 @@ from hud_mcp.store import Store
 from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.values.observation import Look, Observation
 
-__all__ = ["Performed", "QuickActions", "main"]
-
 
 @dataclass(frozen=True, slots=True)
 class Performed:

@@ -1,6 +1,7 @@
 """A server that is killed at any moment takes no task with it."""
 
 import random
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,8 @@ from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer
 from phoenix import Call, Conversation, Phoenix, act, phoenix, step
 from waiting import PATIENCE_S, let_pass, until
 
+from hud_mcp.environment.digest_inputs import imported_files
+from hud_mcp.loading.source import load_environments
 from hud_mcp.record.trajectory import Trajectory
 
 pytestmark = [pytest.mark.anyio]
@@ -22,6 +25,9 @@ pytestmark = [pytest.mark.anyio]
 Gates = Callable[[str], Gate]
 PAGE = str(ENVIRONMENTS / "page.py")
 BOUND_S = 120.0
+
+CARL_SESSION = "sess-fb6c15c466cd0c85242f0ee2b0004f0d"
+"""The session in `carl_session.sql`: six steps under another gravity."""
 
 
 @pytest.fixture(scope="module")
@@ -343,6 +349,29 @@ async def test_a_game_whose_rules_its_start_has_told_goes_on_in_the_next_process
             assert "A pole stands" not in seen.text, "the rules are told once"
             graded = await peer.ok("response", session=task.session, answer="done")
             assert graded.structured["reward"] == 2 / 200
+
+
+async def test_a_contextual_game_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Its replay sees the same, and its digest has files of its environment alone.
+
+    The session is as an earlier version left it, whose modules had other names and places.
+    """
+    (environment,) = load_environments(["gym:CARLCartPole"])
+    assert list(environment.world.files(environment.folder)) == []
+    assert {file.parent for file in imported_files(environment.file)} == {environment.folder}
+    with sqlite3.connect(tmp_path / "store.sqlite3") as file:
+        file.executescript((Path(__file__).parents[1] / "data" / "carl_session.sql").read_text())
+        of = (environment.version, environment.digest)
+        file.execute("UPDATE sessions SET environment_version = ?, environment_digest = ?", of)
+    file.close()
+    push = {"type": "custom", "action": "step", "args": {"action": 1}}
+    with anyio.fail_after(BOUND_S):
+        async with stdio_peer(tmp_path, ("gym:CARLCartPole",), era=MODERN) as peer:
+            seen = await peer.ok("step", session=CARL_SESSION, actions=[push])
+            assert "Step 7 of" in seen.text
+            assert "Context: gravity 1.62, masscart 1, masspole 0.1, length 1.5" in seen.text
+            graded = await peer.ok("response", session=CARL_SESSION, answer="done")
+            assert graded.structured["reward"] == 7 / 200
 
 
 @pytest.mark.long

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.plugins.gymnasium import libraries
+from hud_mcp.plugins.gymnasium import carl, libraries
+from hud_mcp.plugins.gymnasium.carl.gym_setup import unbounded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +38,20 @@ def space_to_json(space: "spaces.Space[Any]") -> Json:
         f"A {type(space).__name__} space cannot be described to programs; it is one of "
         f"{', '.join(_KINDS)}."
     )
+
+
+def spaces_to_json(env: Any) -> dict[str, Any] | None:
+    """Return the spaces of actions and observations as JSON; None if they have no JSON form."""
+    seen: Any = env.observation_space
+    if isinstance(env, carl.CARLEnv):  # other contexts may lead beyond the default's bounds
+        seen = libraries.spaces.Dict({**seen.spaces, env.state_key: unbounded(seen[env.state_key])})
+    try:
+        return {
+            "action": space_to_json(env.action_space),
+            "observation": space_to_json(seen),
+        }
+    except InvalidEnvironment:
+        return None
 
 
 def space_from_json(described: Mapping[str, Any]) -> "spaces.Space[Any]":

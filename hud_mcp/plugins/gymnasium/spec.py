@@ -12,19 +12,24 @@ from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
 from hud_mcp.plugins.gymnasium import carl, libraries
 from hud_mcp.plugins.gymnasium.actions import ActionForm
-from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, render_modes
-from hud_mcp.plugins.gymnasium.known import known, most_steps
-from hud_mcp.plugins.gymnasium.making import (
-    Probe,
+from hud_mcp.plugins.gymnasium.carl.gym_setup import (
     explained,
     is_mujoco,
-    is_small,
-    spaces_to_json,
+    make_quietly,
+    render_modes,
     unknown,
 )
+from hud_mcp.plugins.gymnasium.known import known, most_steps
 from hud_mcp.plugins.gymnasium.opengl import choose_opengl, load_mujoco
-from hud_mcp.plugins.gymnasium.thread import Episode, OwnThread, close_env, drawing
-from hud_mcp.plugins.gymnasium.world import GymnasiumWorld
+from hud_mcp.plugins.gymnasium.spaces import spaces_to_json
+from hud_mcp.plugins.gymnasium.thread import (
+    Episode,
+    OwnThread,
+    close_env,
+    drawing,
+    is_small,
+)
+from hud_mcp.plugins.gymnasium.world import GymnasiumWorld, Probe
 from hud_mcp.values.context import ContextFeature, ContextSpace
 from hud_mcp.values.needs import Needs
 

@@ -162,3 +162,22 @@ class Pace:
         if on_loop and took_s > _LONG_S:
             self._late_s += took_s - _LONG_S
             self._is_quick = self._is_quick and self._late_s <= _MOST_S
+
+
+_SMALL = (
+    "gymnasium.envs.classic_control.",
+    "gymnasium.envs.toy_text.",
+    "hud_mcp.plugins.gymnasium.carl.classic",
+)
+"""The modules of environments whose step is a few lines of arithmetic."""
+
+
+def is_small(env: Any) -> bool:
+    """Whether a step is some arithmetic of Gymnasium's, in wrappers that are its own or ours."""
+    while (inner := getattr(env, "env", None)) is not None:
+        if not type(env).__module__.startswith(
+            ("gymnasium.wrappers.", "hud_mcp.plugins.gymnasium.carl.")
+        ):
+            return False
+        env = inner
+    return type(env).__module__.startswith(_SMALL)

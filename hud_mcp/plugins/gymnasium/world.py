@@ -12,9 +12,8 @@ from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.plugins.gymnasium import libraries
-from hud_mcp.plugins.gymnasium.actions import MOST_ACTIONS
-from hud_mcp.plugins.gymnasium.known import legend_of, most_steps
-from hud_mcp.plugins.gymnasium.making import Probe
+from hud_mcp.plugins.gymnasium.actions import ActionForm
+from hud_mcp.plugins.gymnasium.known import Known, legend_of, most_steps
 from hud_mcp.plugins.gymnasium.spaces import value_to_json
 from hud_mcp.plugins.gymnasium.thread import (
     Episode,
@@ -26,12 +25,13 @@ from hud_mcp.plugins.gymnasium.thread import (
 )
 from hud_mcp.plugins.gymnasium.words import in_words, plain
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
+from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.observation import Look, Observation, encode_picture
 
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["MOST_ACTIONS", "GymnasiumWorld"]
+__all__ = ["GymnasiumWorld"]
 
 T = TypeVar("T")
 
@@ -39,6 +39,22 @@ _CLOSE_BOUND_S = 5.0
 """The most seconds for a running step to end before the world is left to itself."""
 _NO_STEP = -1
 """The mark that `explain` told the rules, apart from any look."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The properties of an environment that was made once."""
+
+    form: ActionForm
+    known: Known
+    context_space: ContextSpace
+    draws: bool
+    draws_steps: bool
+    is_quick: bool
+    replayable: bool
+    most_steps: int | None
+    spaces: dict[str, Any] | None
+    screen_fault: str | None
 
 
 @dataclass

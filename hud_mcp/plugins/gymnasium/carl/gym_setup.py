@@ -1,17 +1,18 @@
-"""Environments made without greetings, displays and a crash, each with constants of its own."""
+"""Environments made quietly or refused with advice, isolated from others, and registered."""
 
 import copy
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.errors import InvalidEnvironment, did_you_mean
+from hud_mcp.errors import HudMcpError, InvalidEnvironment, did_you_mean
 from hud_mcp.plugins.gymnasium import libraries
 
 if TYPE_CHECKING:
@@ -33,13 +34,21 @@ def make_quietly(env_id: str, **kwargs: Any) -> "gymnasium.Env[Any, Any]":
 
 def render_modes(env_id: str) -> list[str]:
     """Return the modes in which an environment can be drawn, as far as its class says so."""
+    declared: dict[str, Any] = getattr(_creator_of(env_id), "metadata", {})
+    return list(declared.get("render_modes", ()))
+
+
+def is_mujoco(env_id: str) -> bool:
+    """Whether an environment, maybe of somebody else, draws as Gymnasium's of MuJoCo do."""
+    kinds = getattr(_creator_of(env_id), "__mro__", ())
+    return any(kind.__module__.startswith("gymnasium.envs.mujoco.") for kind in kinds)
+
+
+def _creator_of(env_id: str) -> Any:
     _load_first(env_id)
     spec = libraries.gymnasium.registry.get(env_id)
     creator: Any = None if spec is None else spec.entry_point
-    if isinstance(creator, str):
-        creator = libraries.load_env_creator(creator)
-    metadata: dict[str, Any] = getattr(creator, "metadata", {})
-    return list(metadata.get("render_modes", ()))
+    return libraries.load_env_creator(creator) if isinstance(creator, str) else creator
 
 
 def set_render_mode(env: "gymnasium.Env[Any, Any]", mode: str | None) -> None:
@@ -69,6 +78,49 @@ def _load_first(env_id: str) -> None:
     spec = libraries.gymnasium.registry.get(env_id)
     if spec is not None and "box2d" in str(spec.entry_point) and "Box2D" not in sys.modules:
         load_box2d(str(spec.entry_point).partition(":")[0].rpartition(".")[2])
+
+
+def unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:
+    """Return the error for an unknown id, with the ids that may have been meant."""
+    hint = did_you_mean(env_id, known_ids)
+    return InvalidEnvironment(
+        f"Gymnasium has no environment {env_id!r}.{hint} Name one that is registered, "
+        "`module:id` for one that a module registers, or a contextual one, such as CARLCartPole."
+    )
+
+
+_EXTRAS = {
+    "ConfigSpace": "gymnasium", "gymnasium": "gymnasium", "mujoco": "mujoco", "numpy": "gymnasium",
+    "pygame": "gymnasium",
+}  # fmt: skip
+"""The extra that brings a missing module, by the module."""
+
+
+@contextmanager
+def explained(env_id: str) -> Generator[None]:
+    """Raise an error with advice if an environment cannot be made."""
+    try:
+        yield
+    except InvalidEnvironment:
+        raise
+    except HudMcpError as exc:
+        raise InvalidEnvironment(f"Gymnasium({env_id!r}): {exc}") from exc
+    except ModuleNotFoundError as exc:
+        extra = _EXTRAS.get(str(exc.name))
+        todo = f"pip install 'hud-mcp[{extra}]'" if extra else f"install {exc.name}"
+        raise InvalidEnvironment(
+            f"Gymnasium({env_id!r}): {exc.name} is not installed; {todo}."
+        ) from exc
+    except Exception as exc:
+        todo = ""
+        if type(exc).__name__ == "DependencyNotInstalled":
+            todo = (
+                " `pip install 'hud-mcp[box2d]'` installs Box2D and pygame, "
+                "`pip install 'hud-mcp[mujoco]'` MuJoCo."
+            )
+        raise InvalidEnvironment(
+            f"Gymnasium({env_id!r}) cannot be made: {type(exc).__name__}: {exc}.{todo}"
+        ) from exc
 
 
 def load_box2d(name: str) -> ModuleType:

@@ -63,8 +63,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         hud_mcp.Enviroment  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 
-_ELSEWHERE = ("__main__", "cluster.libraries")
-"""Programs, and what loads Ray, which has an environment of its own in `make scale`."""
+_ELSEWHERE = ("__main__",)
+"""Programs, which run when they load."""
 
 
 @pytest.mark.long

@@ -37,7 +37,7 @@ IN_FUNCTIONS = {
 
 SEAMS = {
     "graders": "each grader's module, which a file that needs another one does not wait for",
-    "plugins.models.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
+    "plugins.models": "pydantic-ai, its providers' libraries, and genai-prices",
     "values.sampler": "three of ConfigSpace's classes under CARL's names",
     "plugins.gymnasium.libraries": "Gymnasium, NumPy, Pillow, and MuJoCo's models",
     "plugins.hud.bridge": "bridges to HUD environments, which few have",
@@ -53,7 +53,7 @@ SEAMS = {
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
     "plugins.operate.sql": "SQLAlchemy, for the statements of this plugin",
     "plugins.view.sql": "SQLAlchemy, for the statements of this plugin",
-    "plugins.cluster.libraries": "Ray, which few jobs run on",
+    "plugins.cluster": "Ray, which few jobs run on",
     "rollout.surfaces": "the server of MCP, which few jobs have in their own process",
     "plugins.view.export.libraries": "Pillow, pyarrow, pandas, polars and OpenTelemetry",
     "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",

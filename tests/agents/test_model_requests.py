@@ -25,7 +25,7 @@ from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins import models
 from hud_mcp.plugins.models.conversation import History
 from hud_mcp.plugins.models.requests import KEYS, Reply, Requests
 
@@ -68,7 +68,7 @@ async def requests_of(options: ModelOptions) -> AsyncIterator[Requests]:
 def step_tool() -> Any:
     """A tool with one argument."""
     schema = {"type": "object", "properties": {"actions": {"type": "string"}}}
-    return libraries.ToolDefinition(name="step", parameters_json_schema=schema)
+    return models.ToolDefinition(name="step", parameters_json_schema=schema)
 
 
 async def ask(requests: Requests, history: History, pauses: Pauses | None = None) -> Reply:
@@ -108,8 +108,8 @@ async def test_a_conversation_goes_round_in_each_protocol(provider: str) -> None
             first = await ask(requests, history)
             history.reply(first.response)
             (call,) = first.response.tool_calls
-            shown = libraries.messages.BinaryContent(picture(), media_type="image/png")
-            result = libraries.messages.ToolReturnPart(
+            shown = models.messages.BinaryContent(picture(), media_type="image/png")
+            result = models.messages.ToolReturnPart(
                 call.tool_name, ["a page", shown], call.tool_call_id
             )
             history.results([result])
@@ -253,8 +253,8 @@ async def test_only_the_newest_pictures_stay_in_view() -> None:
                 reply = await ask(requests, history)
                 history.reply(reply.response)
                 (call,) = reply.response.tool_calls
-                shown = libraries.messages.BinaryContent(picture(), media_type="image/png")
-                part = libraries.messages.ToolReturnPart("step", ["p", shown], call.tool_call_id)
+                shown = models.messages.BinaryContent(picture(), media_type="image/png")
+                part = models.messages.ToolReturnPart("step", ["p", shown], call.tool_call_id)
                 history.results([part])
             await ask(requests, history)
     assert [asked.heard.pictures for asked in server.asked] == [0, 1, 1, 1]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hud_mcp.base.child import OwnServer
-from hud_mcp.plugins.cluster import libraries
+from hud_mcp.plugins import cluster
 
 _STARTED = "HUD_MCP_URL="
 _LOG_CHARS = 2000
@@ -40,7 +40,7 @@ class NodeServer:
         Raises:
             RuntimeError: It ended before it answered; the text has the end of its log.
         """
-        node = self._host or str(libraries.node_address())
+        node = self._host or str(cluster.node_address())
         with self._log.open("w") as log:
             server = OwnServer(
                 [

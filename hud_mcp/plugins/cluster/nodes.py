@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, NotInstalled
-from hud_mcp.plugins.cluster import libraries
+from hud_mcp.plugins import cluster
 from hud_mcp.rollout.evaluation import ROWS
 from hud_mcp.rollout.options import AUTO
 from hud_mcp.values.needs import Needs
@@ -66,8 +66,8 @@ def _shown(amounts: Mapping[str, float]) -> str:
 
 async def count_nodes(address: str) -> int:
     """Return the number of nodes that may run servers, at least 1; raise as `connected` does."""
-    async with connected(address) as cluster:
-        return max(1, cluster.size)
+    async with connected(address) as found:
+        return max(1, found.size)
 
 
 @asynccontextmanager
@@ -81,7 +81,7 @@ async def connected(address: str, folder: Path | None = None) -> AsyncGenerator[
         HudMcpError: The cluster does not answer, or this process is connected already.
     """
     try:
-        ray = libraries.ray
+        ray = cluster.ray
     except ImportError as exc:
         raise NotInstalled(
             f"A job on a cluster needs Ray: pip install 'hud-mcp[ray]'. ({exc})"

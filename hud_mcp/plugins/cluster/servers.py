@@ -20,7 +20,7 @@ from hud_mcp.base.listening import LOOPBACK
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.loading.source import Source, load_environments
-from hud_mcp.plugins.cluster import libraries
+from hud_mcp.plugins import cluster
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.plugins.cluster.nodes import Cluster, connected, gather_files
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
@@ -143,7 +143,7 @@ class _Starts:
             tries = [(command.claim, _AGAIN_S), (command.least, _PLACE_S)]
         for claim, within_s in tries:
             # Several calls at once, as one of them waits for the server's end.
-            placed = libraries.ray.remote(NodeServer).options(
+            placed = cluster.ray.remote(NodeServer).options(
                 max_concurrency=4, scheduling_strategy="SPREAD", **claim
             )
             actor = placed.remote(list(command.arguments), dict(command.variables))
@@ -178,7 +178,7 @@ async def _answer(method: Any, *given: Any) -> Any:
     """Call an actor, or raise `EnvironmentFailed` if its node or its server has ended."""
     try:
         return await _result(method.remote(*given))
-    except libraries.RayError as exc:
+    except cluster.RayError as exc:
         lines = [line for line in str(exc).splitlines() if line.strip()]
         raise EnvironmentFailed(f"The server did not start: {'; '.join(lines[-6:])}") from None
 
@@ -187,7 +187,7 @@ async def _watch(actor: Any, link: Link, log: Callable[[str], None]) -> None:
     """Note on the link that its server or its node has died."""
     try:
         log(await _result(actor.wait.remote()))
-    except libraries.RayError as exc:
+    except cluster.RayError as exc:
         log(str(exc).splitlines()[0])
     link.die()
 
@@ -198,7 +198,7 @@ async def _end(actor: Any, log: Callable[[str], None], *, in_order: bool) -> Non
         if in_order:
             with anyio.move_on_after(_STOP_S):
                 log(await _result(actor.stop.remote()))
-    except libraries.RayError as exc:
+    except cluster.RayError as exc:
         logger.debug("a server's node is gone: %s", exc)
     _kill(actor)
 
@@ -206,8 +206,8 @@ async def _end(actor: Any, log: Callable[[str], None], *, in_order: bool) -> Non
 def _kill(actor: Any) -> None:
     """End an actor at once, or its search for a node."""
     try:
-        libraries.ray.kill(actor)
-    except (libraries.RayError, ValueError) as exc:
+        cluster.ray.kill(actor)
+    except (cluster.RayError, ValueError) as exc:
         logger.debug("a server is gone: %s", exc)
 
 
@@ -276,8 +276,8 @@ async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator
     count = how.workers or 1
     each = -(-how.max_concurrent // count)
     offers = share_out([needs.get(task.env, Needs()) for task in tasks], count)
-    async with connected(cluster_address, sent) as cluster, AsyncExitStack() as stack:
-        check_store(job.store, cluster, shows=_shows(how))
+    async with connected(cluster_address, sent) as nodes, AsyncExitStack() as stack:
+        check_store(job.store, nodes, shows=_shows(how))
         shutil.rmtree(sent)  # it was sent as this process connected
 
         def tell(at: int, text: str) -> None:
@@ -287,8 +287,8 @@ async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator
             NodeCommand(
                 ["serve", *sources, "--taskset", ROWS, "--job", job.prepared.job.id, *job.options],
                 _carried(job.store),
-                cluster.claim(one, each),
-                cluster.claim(one, 1),
+                nodes.claim(one, each),
+                nodes.claim(one, 1),
                 partial(_append, job.log, number),
             )
             for number, one in enumerate(offers, 1)
@@ -304,23 +304,23 @@ async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator
         yield Served(list(servers), offers, moves)
 
 
-def check_store(store: Store, cluster: Cluster, *, shows: bool) -> None:
+def check_store(store: Store, nodes: Cluster, *, shows: bool) -> None:
     """Refuse a store that other machines cannot write to.
 
     Raises:
         HudMcpError: The store, or its pictures if `shows`, are files of this machine, and there are
             several nodes.
     """
-    if cluster.size <= 1:
+    if nodes.size <= 1:
         return
     if not store.url.startswith("postgresql"):
         raise HudMcpError(
-            f"The Ray cluster has {cluster.size} nodes, and its store is a SQLite file of this "
+            f"The Ray cluster has {nodes.size} nodes, and its store is a SQLite file of this "
             "machine. Give a store that all of them reach: postgresql://user@host/database."
         )
     if shows and not os.environ.get(PICTURES_VARIABLE):
         raise HudMcpError(
-            f"The Ray cluster has {cluster.size} nodes, and pictures would lie on each of them. "
+            f"The Ray cluster has {nodes.size} nodes, and pictures would lie on each of them. "
             f"Name one place for all of them in {PICTURES_VARIABLE}: a shared folder, or "
             "s3://bucket/folder."
         )

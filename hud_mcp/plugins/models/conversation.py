@@ -9,7 +9,7 @@ import orjson
 
 from hud_mcp.agents.agent import Agent, BoundReached, Reply
 from hud_mcp.errors import InvalidAction
-from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins import models
 from hud_mcp.plugins.models.computer_use.frame import (
     STAND_IN,
     Computer,
@@ -45,7 +45,7 @@ def defined_tools(listed: "Iterable[Tool]", look: ModelLook) -> "list[ToolDefini
     if look == "image" and any(tool.name == SCREENSHOT for tool in listed):
         left_out.add(ACT)
     return [
-        libraries.ToolDefinition(
+        models.ToolDefinition(
             name=tool.name,
             description=tool.description,
             parameters_json_schema=_without_session(tool.input_schema),
@@ -70,17 +70,15 @@ def tool_result(call: "ToolCallPart", reply: Reply, look: ModelLook) -> "ToolRet
         content.append(reply.text)
     if reply.image is not None and look != "text":
         mime = "image/png" if reply.image.startswith(b"\x89PNG") else "image/jpeg"
-        content.append(libraries.messages.BinaryContent(reply.image, media_type=mime))
+        content.append(models.messages.BinaryContent(reply.image, media_type=mime))
     if reply.is_error:
         return refused_result(call, reply.text)
-    return libraries.messages.ToolReturnPart(call.tool_name, content, call.tool_call_id)
+    return models.messages.ToolReturnPart(call.tool_name, content, call.tool_call_id)
 
 
 def refused_result(call: "ToolCallPart", text: str) -> "ToolReturnPart":
     """Return the text for the model about a refused call."""
-    return libraries.messages.ToolReturnPart(
-        call.tool_name, text, call.tool_call_id, outcome="failed"
-    )
+    return models.messages.ToolReturnPart(call.tool_name, text, call.tool_call_id, outcome="failed")
 
 
 _REPLACED = (STEP, ACT, SCREENSHOT)
@@ -101,7 +99,7 @@ class Screen:
 
     def tools(self, generic: "Sequence[ToolDefinition]") -> "list[ToolDefinition]":
         """Return the tools of the model: the computer, and generic tools for all else."""
-        stand_in = libraries.ToolDefinition(
+        stand_in = models.ToolDefinition(
             name=STAND_IN,
             description=orjson.dumps(self._computer.tool(self._frame)).decode(),
             parameters_json_schema={"type": "object", "properties": {}},
@@ -140,10 +138,8 @@ class Screen:
         if wanted.shows == "pointer" and error is None:
             content.append(self._pointer(seen))
         elif (shot := picture(seen, self._frame_of(seen), wanted)) is not None:
-            content.append(libraries.messages.BinaryContent(shot.data, media_type=shot.mime_type))
-        return libraries.messages.ToolReturnPart(
-            call.tool_name, content or "Done.", call.tool_call_id
-        )
+            content.append(models.messages.BinaryContent(shot.data, media_type=shot.mime_type))
+        return models.messages.ToolReturnPart(call.tool_name, content or "Done.", call.tool_call_id)
 
     def _pointer(self, seen: Observation) -> str:
         at = pointer_in(seen)
@@ -192,12 +188,12 @@ class History:
 
     def say(self, text: str) -> None:
         """Add a message to the model."""
-        self._request(libraries.messages.UserPromptPart(text))
+        self._request(models.messages.UserPromptPart(text))
 
     def reply(self, response: "ModelResponse") -> "list[ToolCallPart]":
         """Add a reply in a form that its provider takes back; return its calls in that form."""
         parts = [part for part in map(self._mended, response.parts) if part is not None]
-        kinds = libraries.messages
+        kinds = models.messages
         if not any(isinstance(part, (kinds.TextPart, kinds.ToolCallPart)) for part in parts):
             parts.append(kinds.TextPart(_EMPTY))
         mended = replace(response, parts=parts)
@@ -206,7 +202,7 @@ class History:
 
     def _mended(self, part: Any) -> Any:
         """Return a part that the provider takes back; None for a text of blanks."""
-        if isinstance(part, libraries.messages.TextPart):
+        if isinstance(part, models.messages.TextPart):
             return part if part.content.strip() else None
         return self._mended_call(part) if _is_call(part) else part
 
@@ -230,7 +226,7 @@ class History:
         left = self._keep_images
         shown: list[ModelMessage] = []
         for message in reversed(self._messages):
-            if isinstance(message, libraries.messages.ModelRequest):
+            if isinstance(message, models.messages.ModelRequest):
                 parts: list[Any] = []
                 for part in reversed(message.parts):
                     kept, left = _with_pictures(part, left)
@@ -243,7 +239,7 @@ class History:
     def _request(self, *parts: Any) -> None:
         # A page or a program may show half a character, and no request can hold one.
         mended = [replace(part, content=_mended_content(part.content)) for part in parts]
-        request = libraries.messages.ModelRequest(parts=mended, instructions=self._system)
+        request = models.messages.ModelRequest(parts=mended, instructions=self._system)
         self._messages.append(request)
 
 
@@ -254,7 +250,7 @@ def _mended_content(content: Any) -> Any:
 
 
 def _is_call(part: Any) -> "TypeGuard[ToolCallPart]":
-    return isinstance(part, libraries.messages.ToolCallPart)
+    return isinstance(part, models.messages.ToolCallPart)
 
 
 def _with_pictures(part: Any, most: int) -> tuple[Any, int]:
@@ -262,7 +258,7 @@ def _with_pictures(part: Any, most: int) -> tuple[Any, int]:
     content = getattr(part, "content", None)
     if not isinstance(content, list):
         return part, most
-    picture = libraries.messages.BinaryContent
+    picture = models.messages.BinaryContent
     kept: list[Any] = []
     for item in reversed(content):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # texts and pictures
         if isinstance(item, picture):

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from hud_mcp.agents.agent import MachineFailed
 from hud_mcp.base.text import clip_repr
-from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins import models
 from hud_mcp.plugins.models.computer_use.frame import objects_in
 
 Json = dict[str, Any]
@@ -249,7 +249,7 @@ def failed_here(exc: Exception) -> MachineFailed:
 
 def failure_of(exc: Exception) -> Failure:
     """Return the failure that an exception of the models' library is."""
-    kinds = libraries.exceptions
+    kinds = models.exceptions
     if not isinstance(exc, (kinds.AgentRunError, kinds.UserError)):
         return Failure.UNEXPECTED
     text = message_of(exc)
@@ -264,7 +264,7 @@ def failure_of(exc: Exception) -> Failure:
 
 
 def _category(exc: Exception) -> Failure:
-    kinds = libraries.exceptions
+    kinds = models.exceptions
     categories = (
         (Failure.FULL, (kinds.ModelContextWindowExceededError,)),
         (

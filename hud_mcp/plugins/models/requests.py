@@ -13,7 +13,7 @@ from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.base.contention import Pauses
 from hud_mcp.base.text import mask
 from hud_mcp.errors import HudMcpError, NotInstalled
-from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins import models
 from hud_mcp.plugins.models.computer_use.anthropic import anthropic_computer
 from hud_mcp.plugins.models.computer_use.frame import Computer
 from hud_mcp.plugins.models.computer_use.gemini import GEMINI
@@ -66,7 +66,7 @@ class Secret:
 def need_libraries() -> None:
     """Raise `NotInstalled`, with the command to install them, if the libraries are missing."""
     try:
-        _ = (libraries.model_request, libraries.genai_prices)
+        _ = (models.model_request, models.genai_prices)
     except ImportError:
         raise _not_installed() from None
 
@@ -92,25 +92,25 @@ def make_model(options: ModelOptions, key: Secret, client: "WireClient | None" =
 
 
 def _anthropic(options: ModelOptions, key: str, client: "WireClient | None") -> "Model":
-    provider = libraries.AnthropicProvider(api_key=key, http_client=client, **_where(options))
-    return libraries.AnthropicModel(options.model, provider=provider)
+    provider = models.AnthropicProvider(api_key=key, http_client=client, **_where(options))
+    return models.AnthropicModel(options.model, provider=provider)
 
 
 def _openai(options: ModelOptions, key: str, client: "WireClient | None") -> "Model":
-    provider = libraries.OpenAIProvider(api_key=key, http_client=client, **_where(options))
-    return libraries.OpenAIResponsesModel(options.model, provider=provider)
+    provider = models.OpenAIProvider(api_key=key, http_client=client, **_where(options))
+    return models.OpenAIResponsesModel(options.model, provider=provider)
 
 
 def _google(options: ModelOptions, key: str, client: "WireClient | None") -> "Model":
-    provider = libraries.GoogleProvider(api_key=key, http_client=client, **_where(options))
-    return libraries.GoogleModel(options.model, provider=provider)
+    provider = models.GoogleProvider(api_key=key, http_client=client, **_where(options))
+    return models.GoogleModel(options.model, provider=provider)
 
 
 def _compatible(options: ModelOptions, key: str, client: "WireClient | None") -> "Model":
-    provider = libraries.OpenAICompatibleProvider(
+    provider = models.OpenAICompatibleProvider(
         _NEEDS_NONE, base_url=options.base_url or "", api_key=key or None, http_client=client
     )
-    return libraries.OpenAIChatModel(options.model, provider=provider)
+    return models.OpenAIChatModel(options.model, provider=provider)
 
 
 def _where(options: ModelOptions) -> dict[str, Any]:
@@ -233,11 +233,11 @@ class Requests:
             settings["max_tokens"] = self._options.max_tokens
         if self._options.provider == "anthropic" and self._options.look == "text":
             settings["cache"] = True  # what is left out of a history would make it useless
-        return await libraries.model_request(
+        return await models.model_request(
             self._model,
             messages,
             model_settings=settings,  # pyright: ignore[reportArgumentType]  # a TypedDict of the library's
-            model_request_parameters=libraries.ModelRequestParameters(function_tools=list(tools)),
+            model_request_parameters=models.ModelRequestParameters(function_tools=list(tools)),
         )
 
     def _wait_after(self, exc: Exception, failed: "Counter[Failure]") -> float:
@@ -342,9 +342,9 @@ def find_computer(provider: str, version: ComputerVersion) -> Computer:
 
 def _client_for(provider: str, computer: Computer | None) -> "WireClient":
     if computer is not None:
-        return libraries.WireClient(computer.send, computer.receive, computer.headers)
+        return models.WireClient(computer.send, computer.receive, computer.headers)
     chat = provider == "openai-compatible"
-    return libraries.WireClient(receive=read_completion if chat else None)
+    return models.WireClient(receive=read_completion if chat else None)
 
 
 def _recorded(call: "ToolCallPart") -> dict[str, Any] | str:

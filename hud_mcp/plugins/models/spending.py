@@ -9,7 +9,7 @@ import anyio
 
 from hud_mcp.agents.agent import BoundReached, JobHalted
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models import libraries
+from hud_mcp.plugins import models
 from hud_mcp.plugins.models.options import ModelOptions
 from hud_mcp.values.model_turn import TokenUsage
 
@@ -42,7 +42,7 @@ class Prices:
             return None
         if (price := self._options.price) is not None:
             return (usage.input * price[0] + usage.output * price[1]) / _MILLION
-        counted = libraries.genai_prices.Usage(
+        counted = models.genai_prices.Usage(
             input_tokens=usage.input,
             output_tokens=usage.output,
             cache_read_tokens=usage.cached or 0,
@@ -52,7 +52,7 @@ class Prices:
 
     def _listed(self, usage: "Usage") -> float | None:
         options = self._options
-        calculate = libraries.genai_prices.calc_price
+        calculate = models.genai_prices.calc_price
         try:
             if options.provider != "openai-compatible":
                 found = calculate(usage, options.model, provider_id=options.provider)

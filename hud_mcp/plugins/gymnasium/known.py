@@ -88,7 +88,7 @@ class Known:
     rewarded: str = ""
 
 
-_VARIANTS = {
+_VARIANTS: dict[tuple[str, Any], str] = {
     ("LunarLander", True): "LunarLanderContinuous",
     ("CarRacing", False): "CarRacingDiscrete",
 }
@@ -125,7 +125,7 @@ def name_of(env: Any) -> str:
 def known(env: Any) -> Known:
     """Return the knowledge of an environment: by its name, from its model, or from itself."""
     name = name_of(env)
-    is_continuous = getattr(env.unwrapped, "continuous", None)
+    is_continuous: Any = getattr(env.unwrapped, "continuous", None)
     name = "MiniGrid" if name.startswith(("MiniGrid-", "BabyAI-")) else name
     found = _families().get(_VARIANTS.get((name, is_continuous), name), Known())
     return replace(

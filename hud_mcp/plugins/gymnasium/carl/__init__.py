@@ -97,7 +97,9 @@ def _instead_of(name: str) -> str:
 
 
 # The names whose packages are installed: `import *` cannot give others.
-__all__ = [name for name in ("ENVIRONMENTS", *_HOMES) if _missing_extra(name) is None]
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]  # the stub of `hud_mcp.carl` has all
+    name for name in ("ENVIRONMENTS", *_HOMES) if _missing_extra(name) is None
+]
 
 register_ids(ENVIRONMENTS)
 

@@ -16,7 +16,7 @@ from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer
 from phoenix import Call, Conversation, Phoenix, act, phoenix, step
 from waiting import PATIENCE_S, let_pass, until
 
-from hud_mcp.environment.digest_inputs import imported_files
+from hud_mcp.environment.environment import imported_files
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.trajectory import Trajectory
 

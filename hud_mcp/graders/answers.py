@@ -377,11 +377,7 @@ def _several(given: Text | Iterable[Text]) -> Iterable[Text]:
 
 
 def _text(value: Any) -> str:
-    """Return a text unchanged, or a number as it is written.
-
-    Raises:
-        TypeError: The value is neither.
-    """
+    """Return a text unchanged, or a number as it is written; else raise `TypeError`."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

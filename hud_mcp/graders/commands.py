@@ -242,11 +242,7 @@ def _find_bash() -> str:
 
 
 class _Running:
-    """A running command. It starts at once: there is no moment at which it could be lost.
-
-    Raises:
-        GraderFailed: The command could not be started.
-    """
+    """A command that runs from the first moment on. A failed start raises `GraderFailed`."""
 
     def __init__(self, bash: str, line: Line) -> None:
         self.stopped: str | None = None

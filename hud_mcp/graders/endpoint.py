@@ -344,11 +344,7 @@ def _retry_after(text: str) -> float:
 
 
 def _reply_of(speaks: Speaks, data: bytes) -> str:
-    """Return the text in a reply, or the arguments of its call as JSON.
-
-    Raises:
-        Unreadable: The data is not a reply of this format.
-    """
+    """Return the text in a reply, or its call's arguments as JSON, or raise `Unreadable`."""
     try:
         reply: Any = orjson.loads(data)
         if speaks == "openai":

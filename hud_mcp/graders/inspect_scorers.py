@@ -68,11 +68,7 @@ def inspect_number(text: str, *, trim: bool = True) -> float | None:
 
 
 def _of_signs(text: str) -> float:
-    """Return a number in any script, with its signs, a last fraction, and a raised exponent.
-
-    Raises:
-        ValueError: The text is not a number.
-    """
+    """Return a number in any script, with fraction and exponent, or raise `ValueError`."""
     text, is_negative = text.strip(), False
     while text and text[0] in _MINUS + _PLUS:
         is_negative ^= text[0] in _MINUS
@@ -122,11 +118,7 @@ def _of_any_script(text: str) -> float:
 
 
 def _ascii(text: str) -> str:
-    """Return digits of any script as Python reads them, without separators of thousands.
-
-    Raises:
-        ValueError: There is another sign among them.
-    """
+    """Return digits of any script as Python reads them, or raise `ValueError`."""
     point = "." if "." in text else ""
     after_comma = text.rpartition(",")[2]
     if "," in text and (

@@ -312,11 +312,7 @@ class _Asking:
     backoff_s: float
 
     async def verdict(self, question: Question) -> Verdict:
-        """Return the earlier verdict, or that of a reply; ask once more after an unreadable reply.
-
-        Raises:
-            GraderFailed: Neither reply can be read.
-        """
+        """Return the earlier verdict, or a reply's. Two unreadable ones raise `GraderFailed`."""
         endpoint = self.endpoint
         key = VerdictCache.key({"url": endpoint.url, **endpoint.payload(question)})
         if self.cache is not None and (kept := self.cache.get(key)) is not None:

@@ -209,11 +209,7 @@ def occurrence(wanted: str, *, whole_words: bool) -> "re.Pattern[str]":
 
 
 def _folds(case_sensitive: bool | None, ignore_case: bool | None) -> bool:  # noqa: FBT001  # private
-    """Whether case is ignored.
-
-    Raises:
-        ValueError: Both ways to say so are used, and differ.
-    """
+    """Whether case is ignored. Two answers that differ raise `ValueError`."""
     if case_sensitive is not None and ignore_case is not None and case_sensitive is ignore_case:
         raise ValueError("case_sensitive and ignore_case contradict each other; give one of them")
     if ignore_case is not None:

@@ -322,11 +322,7 @@ def _checked(
 
 
 def _scalar(feature: ContextFeature, text: str) -> Scalar:
-    """Return the value of a text on a command line, in the feature's type.
-
-    Raises:
-        ValueError: The text is not a value of the feature.
-    """
+    """Return a text's value in the feature's type, or raise `ValueError`."""
     text = text.strip()
     if isinstance(feature.default, str):
         return text

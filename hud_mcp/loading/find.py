@@ -110,11 +110,7 @@ def find_environment(name: str) -> Environment:
 
 
 def find_source(name: str) -> str:
-    """Return the source of the environment of a gym's name.
-
-    Raises:
-        SourceNotFound: The same as for `find_environment`.
-    """
+    """Return the source of a gym's environment; the error is that of `find_environment`."""
     shipped = shipped_environments()
     if (own_file := shipped_name(name)) is not None:
         return name if own_file == name else f"{own_file}:{name}"

@@ -211,11 +211,7 @@ def _imported(name: str, choice: Choice, *, refresh: bool, report: Report | None
 
 
 def find_sets(names: Sequence[str]) -> FoundSets:
-    """Find sets by name or path, each as `find_taskset` does; `all` stands for several.
-
-    Raises:
-        SourceNotFound, InvalidTask, NotInstalled: As `find_taskset` raises them.
-    """
+    """Find sets, each as `find_taskset` does, with its errors; `all` stands for several."""
     paths: dict[Path, Path] = {}
     left_out = ""
     for name in names:

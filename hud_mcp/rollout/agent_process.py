@@ -78,10 +78,9 @@ class RemoteConversation:
                 ) from exc
 
     async def keep(self, *, task_status: TaskStatus[None]) -> None:
-        """Keep a connection, one after the other, until this is cancelled.
+        """Keep one connection after the other until this is cancelled.
 
-        Raises:
-            EnvironmentFailed: The first connection fails.
+        If the first one fails, it raises `EnvironmentFailed`.
         """
         begun = False
         failures = 0
@@ -153,11 +152,7 @@ class RemoteConversation:
 async def remote_conversation(
     url: str, token: str, session: str
 ) -> AsyncGenerator[RemoteConversation]:
-    """Keep a connection to a session while the block runs.
-
-    Raises:
-        EnvironmentFailed: Nothing answers there.
-    """
+    """Keep a connection while the block runs; raise `EnvironmentFailed` without an answer."""
     conversation = RemoteConversation(url, token, session)
     try:
         async with anyio.create_task_group() as group:

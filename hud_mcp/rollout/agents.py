@@ -123,11 +123,7 @@ def with_options(how: RunOptions, given: Mapping[str, Any]) -> RunOptions:
 
 
 def check_command(command: str) -> None:
-    """Check that the shell finds the program of `agent_command`.
-
-    Raises:
-        InvalidAgent: It does not, or the command is empty.
-    """
+    """Check that the shell finds the program of `agent_command`; else raise `InvalidAgent`."""
     if not command.strip():
         raise InvalidAgent("--agent-command is empty; write the command for the shell.")
     if (program := missing_program(command)) is not None:

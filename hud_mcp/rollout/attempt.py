@@ -82,11 +82,7 @@ class Attempt:
         self._unanswered = False  # set once this try itself ended a session without an answer
 
     async def run(self) -> Rollout:
-        """Work on the task, end its session, and read its record.
-
-        Raises:
-            ServerLost: It cannot end in order; its record has no end.
-        """
+        """Work on the task, end its session, and read its record."""
         conversation = self.conversation
         started = await self._start()
         if started.is_error:
@@ -137,11 +133,7 @@ class Attempt:
         return Rollout.lost(self.planned, trajectory_id, reason, began_s=self._began_s)
 
     async def give_up(self, reason: str) -> bool:
-        """Record that it is lost, if it has begun and has no end; return whether it did.
-
-        Raises:
-            HudMcpError: The end cannot be recorded, or a living server runs the session.
-        """
+        """Record that it is lost, if it has begun and has no end; return whether it did."""
         receipt = await self.conversation.find_receipt()  # this also finds its record
         await self._keep_lines()
         trajectory_id = self.conversation.trajectory_id

@@ -57,11 +57,7 @@ class SessionIds:
         self._alone = anyio.Lock(fast_acquire=True)
 
     async def take(self) -> str:
-        """Return an unused id for a run that begins now.
-
-        Raises:
-            StoreFailed: The plan cannot be written.
-        """
+        """Return an unused id for a run. Raise `StoreFailed` if the plan cannot be written."""
         if self._job_id is None:
             return draw_session_id()
         async with self._alone:

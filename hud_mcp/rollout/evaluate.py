@@ -228,10 +228,9 @@ async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Mapping[str, Path]]:
 
 
 def _check_place() -> None:
-    """Check that no file calls this while it is only loaded.
+    """Refuse a file that calls this while it is loaded: raise `HudMcpError`.
 
-    Raises:
-        HudMcpError: A file does so. The server of the evaluation would evaluate in its turn.
+    The server of the evaluation would evaluate in its turn.
     """
     if (file := file_being_loaded()) is not None:
         raise HudMcpError(

@@ -57,11 +57,7 @@ GiveUp = Callable[[ConnectionLost, int], None]
 
 
 def give_up_on_deaths(exc: ConnectionLost, losses: int) -> None:
-    """Give up a call that has met death after death.
-
-    Raises:
-        ServerLost: It was the last try.
-    """
+    """Give up a call that has met death after death: raise `ServerLost`."""
     if losses > _LOSSES:
         raise ServerLost(
             f"A call of this session was made {losses} times, and its servers died each time."
@@ -202,11 +198,7 @@ class Link:
             scope.cancel()
 
     async def call(self, name: str, arguments: dict[str, Any], meta: Meta = None) -> Reply:
-        """Call a tool.
-
-        Raises:
-            ConnectionLost: No reply came.
-        """
+        """Call a tool, or raise `ConnectionLost` if no reply came."""
         reply = await self._heard(self._wire.call(name, arguments, meta))
         self._breaks = 0
         if reply.is_error and reply.meta.get(STOPPING):
@@ -298,11 +290,7 @@ class CurrentLink:
 
 @asynccontextmanager
 async def stdio_link(command: ServerCommand) -> AsyncGenerator[Link]:
-    """Start a server, connect over stdio, and stop it at the end.
-
-    Raises:
-        EnvironmentFailed: The server does not answer; the text has the end of its log.
-    """
+    """Start a server, connect over stdio as `stdio_client` does, and stop it at the end."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(stdio_client(command.child()))
         yield Link(_McpWire(client), dies_with_connection=True)
@@ -357,11 +345,7 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
 
 @asynccontextmanager
 async def web_link(url: str, token: str) -> AsyncGenerator[Link]:
-    """Connect to a running server over HTTP.
-
-    Raises:
-        EnvironmentFailed: Nothing answers there.
-    """
+    """Connect to a running server over HTTP, or raise `EnvironmentFailed`."""
     async with http_client(url, token=token) as client:
         yield Link(_McpWire(client), dies_with_connection=False)
 

@@ -196,11 +196,7 @@ class RunOptions(Value):
 
     @classmethod
     def of(cls, job: Job) -> "RunOptions":
-        """Read the options of a recorded job.
-
-        Raises:
-            HudMcpError: The record has none.
-        """
+        """Read the options of a recorded job; raise `HudMcpError` if the record has none."""
         # Such a job has no options, and another way back.
         if job.trusts_agent and not cls.are_in(job):
             raise HudMcpError(

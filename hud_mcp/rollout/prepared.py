@@ -210,11 +210,7 @@ async def resume_job(
 
 
 def _check_agent(job: Job, how: RunOptions, given: str | None) -> None:
-    """Check that a resumed job has the agent that it began with.
-
-    Raises:
-        InvalidAgent: It was another agent, or the agent's program has to give it again.
-    """
+    """Check that a resumed job has the agent that it began with; else raise `InvalidAgent`."""
     if given is None and how.agent_object is None:
         return
     if given is None:
@@ -270,11 +266,7 @@ def _is_of(tasks: Taskset, name: str, task: Task) -> bool:
 
 
 def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:
-    """Return the rows that run here, and the others with their reasons.
-
-    Raises:
-        HudMcpError: No row runs here.
-    """
+    """Return the rows that run here, and the others with reasons, or raise `HudMcpError`."""
     counted = count(tasks)
     if counted.rows and not counted.runnable:
         why = "; ".join(list(counted.reasons)[:_SHOWN_REASONS])
@@ -286,10 +278,9 @@ def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:
 def _as_published(
     chosen: Taskset, request: JobRequest
 ) -> tuple[Taskset, Conduct, ProtocolRecord | None]:
-    """Return the rows as a protocol has them, how they run, and the record of both.
+    """Return a protocol's form of the rows, how they run, and the record of both.
 
-    Raises:
-        InvalidTask: A row is not of that benchmark.
+    A row of another benchmark raises `InvalidTask`.
     """
     how = request.options
     conduct = Conduct(

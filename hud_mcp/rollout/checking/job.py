@@ -112,11 +112,7 @@ def unloaded(source: str, error: HudMcpError) -> TaskVerdict:
 
 
 def _examples(template: Template) -> dict[str, Any]:
-    """Return the first example of each argument without a default.
-
-    Raises:
-        InvalidTask: An argument has no example.
-    """
+    """Return the first example of each argument without a default, or raise `InvalidTask`."""
     found: dict[str, Any] = {}
     for name in sorted(template.arguments.required):
         schema = template.arguments.schema["properties"].get(name, {})
@@ -229,11 +225,7 @@ class Proof:
                     self.lost = runs.lost
 
     async def verdicts(self) -> list[TaskVerdict]:
-        """Judge every task by the record.
-
-        Raises:
-            StoreFailed: It cannot be read.
-        """
+        """Judge every task by the record; raise `StoreFailed` if it cannot be read."""
         _, trajectories = await self._store.load_job(self.job.id)
         records = _newest(trajectories)
         by_task: dict[str, list[Task]] = {}
@@ -265,11 +257,7 @@ async def begin_proof(
     store: Store, wanted: Wanted, how: CheckOptions, *, name: str,
     environments: Sequence[Environment],
 ) -> Proof:  # fmt: skip
-    """Begin a proof, and record it with all that a resumption needs.
-
-    Raises:
-        StoreFailed: Nothing was recorded.
-    """
+    """Begin a proof, and record it for its resumption. `StoreFailed` leaves no record."""
     by_name = {e.name: e for e in environments}
     seen: set[str] = set()
     probes: list[Task] = []

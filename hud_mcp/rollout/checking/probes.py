@@ -117,11 +117,7 @@ def plan_probes(
 
 
 def read_probe(task: Task) -> Probe:
-    """Return the probe that a recorded task is.
-
-    Raises:
-        HudMcpError: It is none.
-    """
+    """Return the probe that a recorded task is, or raise `HudMcpError`."""
     try:
         return Probe.model_validate(task.metadata.get(KEY))
     except ValidationError:

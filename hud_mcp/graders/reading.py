@@ -184,16 +184,9 @@ _SCALES = {
 }
 """The words that multiply the number before them. Spelling tells differing languages apart."""
 _SCALE_SIGNS = {
-    "十": 10,
-    "百": 1e2,
-    "千": 1e3,
-    "万": 1e4,
-    "萬": 1e4,
-    "만": 1e4,
-    "亿": 1e8,
-    "億": 1e8,
+    "十": 10, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8,
     "억": 1e8,
-}
+}  # fmt: skip
 _AMOUNTS = {"K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "B": 1e9, "b": 1e9, "T": 1e12, "tn": 1e12}
 """The abbreviations that multiply an amount of money."""
 _UNITS = re.compile(r" ?(?:m|b|T|tn)| K")

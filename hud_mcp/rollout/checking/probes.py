@@ -55,18 +55,9 @@ the conclusion follows from them in a natural way. Therefore the answer is as it
 """A long text that answers nothing."""
 
 Kind = Literal[
-    "oracle",
-    "answer",
-    "prompt",
-    "last-line",
-    "words",
-    "look",
-    "value",
-    "attack",
-    "odd",
-    "gets",
+    "oracle", "answer", "prompt", "last-line", "words", "look", "value", "attack", "odd", "gets",
     "leaks",
-]
+]  # fmt: skip
 
 
 class Probe(Value):

@@ -394,15 +394,9 @@ JSON_SHAPES = {f"JSON: {text}": f"echo '{text}' > \"$f\"" for text in ("{}", "nu
 """Valid JSON of a shape that no grader expects."""
 
 PLAYED = (
-    "a folder",
-    "a link in a circle",
-    "a pipe",
-    "a closed file",
-    "no text",
-    "20 MB",
-    "lists in lists",
-    "JSON: [1]",
-)
+    "a folder", "a link in a circle", "a pipe", "a closed file", "no text", "20 MB",
+    "lists in lists", "JSON: [1]",
+)  # fmt: skip
 """The shapes that a check plays: one of each kind that graders read differently."""
 
 _CLEAR = 'chmod -R u+rwx "$f" 2>/dev/null; rm -rf "$f"; mkdir -p "$(dirname "$f")"; '

@@ -12,16 +12,6 @@ from hud_mcp.errors import InvalidTask
 from hud_mcp.registry import Entries
 from hud_mcp.values.action import Value
 
-__all__ = [
-    "PROTOCOL",
-    "PROTOCOLS",
-    "TIMEOUT_S",
-    "Conduct",
-    "Protocol",
-    "ProtocolRecord",
-    "recorded_protocol",
-]
-
 PROTOCOL = "protocol"
 """The key of a job's metadata for the protocol that it follows."""
 

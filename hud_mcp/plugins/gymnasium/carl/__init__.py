@@ -20,8 +20,8 @@ from hud_mcp.plugins.gymnasium.carl.gym_setup import register_ids
 if TYPE_CHECKING:
     from hud_mcp.plugins.gymnasium.carl.attributes import CARLAttributesEnv as CARLAttributesEnv
     from hud_mcp.plugins.gymnasium.carl.box2d import CARLBipedalWalker as CARLBipedalWalker
+    from hud_mcp.plugins.gymnasium.carl.box2d import CARLCarRacing as CARLCarRacing
     from hud_mcp.plugins.gymnasium.carl.box2d import CARLLunarLander as CARLLunarLander
-    from hud_mcp.plugins.gymnasium.carl.car import CARLCarRacing as CARLCarRacing
     from hud_mcp.plugins.gymnasium.carl.classic import CARLAcrobot as CARLAcrobot
     from hud_mcp.plugins.gymnasium.carl.classic import CARLCartPole as CARLCartPole
     from hud_mcp.plugins.gymnasium.carl.classic import CARLMountainCar as CARLMountainCar

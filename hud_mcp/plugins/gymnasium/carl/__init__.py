@@ -55,7 +55,6 @@ _HOMES = declared_names(__file__)
 
 _EXTRAS = {
     f"{__name__}.box2d": ("Box2D", "box2d"),
-    f"{__name__}.car": ("Box2D", "box2d"),
     f"{__name__}.robots": ("mujoco", "mujoco"),
     f"{__name__}.attributes": ("gymnasium", "gymnasium"),
     f"{__name__}.classic": ("gymnasium", "gymnasium"),

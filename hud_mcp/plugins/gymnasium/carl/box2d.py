@@ -1,8 +1,4 @@
-"""LunarLander and BipedalWalker with CARL's features; they need the extra `box2d`.
-
-`TERRAIN_HEIGHT` is left out: nothing depends on where zero is. `TERRAIN_STARTPAD` is a whole
-number of steps, which the terrain's generator counts down to zero.
-"""
+"""Gymnasium's environments over Box2D with CARL's features; they need the extra `box2d`."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -16,6 +12,8 @@ from hud_mcp.values.context import ContextFeature
 
 lunar_lander: Any = load_box2d("lunar_lander")
 bipedal_walker: Any = load_box2d("bipedal_walker")
+car_dynamics: Any = load_box2d("car_dynamics")
+car_racing: Any = load_box2d("car_racing")
 
 
 class _Gravity:
@@ -89,9 +87,11 @@ class CARLBipedalWalker(DeclaredEnv):
         ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
         ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
         ("FRICTION", 2.5, 0, 10, "Of the ground."),
+        # Nothing depends on where zero is, so that CARL's TERRAIN_HEIGHT is left out.
         ("TERRAIN_STEP", 14 / 30, 0.25, 1, "Length of a piece of the ground."),
         ("TERRAIN_LENGTH", 200, 100, 500, "Pieces of the ground."),
         ("TERRAIN_GRASS", 10, 5, 15, "Pieces between changes, at the most."),
+        # A whole number, which the terrain's generator counts down to zero.
         ("TERRAIN_STARTPAD", 20, 10, 30, "Flat pieces at the start."),
         ("MOTORS_TORQUE", 80.0, 0.01, 200, "Of all joints."),
         ("SPEED_HIP", 4.0, 0.01, 15, "Of the hips."),
@@ -126,33 +126,32 @@ class CARLBipedalWalker(DeclaredEnv):
         env.fd_polygon.friction = env.fd_edge.friction = context["FRICTION"]
 
 
-car_dynamics: Any = load_box2d("car_dynamics")
-car_racing: Any = load_box2d("car_racing")
+_OF_CAR = ("ENGINE_POWER", "FRICTION_LIMIT", "WHEEL_MOMENT_OF_INERTIA", "WHEEL_R", "WHEEL_W")
+"""The features that are constants of the car; the others are the track's."""
 
-_CAR = (
-    ("ENGINE_POWER", 40_000.0, 4_000, 200_000, "Of the engine."),
-    ("FRICTION_LIMIT", 400.0, 40, 2_000, "Grip of a wheel on the road; 0.6 of it on grass."),
-    ("WHEEL_MOMENT_OF_INERTIA", 1.6, 0.4, 16, "How slowly wheels take up speed."),
-    ("WHEEL_R", 27, 10, 60, "Radius of a wheel."),
-    ("WHEEL_W", 14, 5, 30, "Width of a wheel."),
-)
-_TRACK = (
-    ("FPS", 50.0, 10, 500, "States a second of simulated time."),
-    ("TRACK_RAD", 150.0, 100, 200, "Radius of the track."),
-    ("TRACK_WIDTH", 40 / 6, 3, 15, "Half the road's width."),
-    ("TRACK_TURN_RATE", 0.31, 0.2, 0.6, "How sharply the road turns."),
-    ("TRACK_DETAIL_STEP", 3.5, 2.5, 6, "Length of a piece of the road."),
-)
 _DRIVE = {"rear": (2, 3), "front": (0, 1), "all": (0, 1, 2, 3)}
 
 
 class CARLCarRacing(DeclaredEnv):
-    """A car on a track, seen from above; the car and the track vary."""
+    """A car on a track, seen from above; the car and the track vary.
+
+    CARL draws one of thirty vehicles (`VEHICLE_ID`); these features say what differs.
+    """
 
     env_name = "CarRacing-v3"
     env_class = car_racing.CarRacing
-
-    rows = (*_CAR, *_TRACK)
+    rows = (  # In the units of the simulation.
+        ("ENGINE_POWER", 40_000.0, 4_000, 200_000, "Of the engine."),
+        ("FRICTION_LIMIT", 400.0, 40, 2_000, "Grip of a wheel on the road; 0.6 of it on grass."),
+        ("WHEEL_MOMENT_OF_INERTIA", 1.6, 0.4, 16, "How slowly wheels take up speed."),
+        ("WHEEL_R", 27, 10, 60, "Radius of a wheel."),
+        ("WHEEL_W", 14, 5, 30, "Width of a wheel."),
+        ("FPS", 50.0, 10, 500, "States a second of simulated time."),
+        ("TRACK_RAD", 150.0, 100, 200, "Radius of the track."),
+        ("TRACK_WIDTH", 40 / 6, 3, 15, "Half the road's width."),
+        ("TRACK_TURN_RATE", 0.31, 0.2, 0.6, "How sharply the road turns."),
+        ("TRACK_DETAIL_STEP", 3.5, 2.5, 6, "Length of a piece of the road."),
+    )
 
     @classmethod
     def get_context_features(cls) -> Mapping[str, ContextFeature]:
@@ -172,7 +171,7 @@ class CARLCarRacing(DeclaredEnv):
     def _update_context(self) -> None:
         context: dict[str, Any] = dict(self.context or {})
         self._car.driven = _DRIVE[context.pop("DRIVE")]
-        self._car_names.update({name: context.pop(name) for name, *_ in _CAR})
+        self._car_names.update({name: context.pop(name) for name in _OF_CAR})
         self._names.update(context)
 
 

@@ -10,8 +10,6 @@ from typing import Any, cast
 
 from hud_mcp.base.schema import TextReader
 
-__all__ = ["ObjectReader", "admits", "drop_absent", "is_empty"]
-
 Schema = Mapping[str, Any]
 
 _LEAST: Mapping[type, tuple[str, str]] = {

@@ -20,16 +20,6 @@ from anyio.streams.text import TextReceiveStream
 from hud_mcp.base.secrets import hidden_for_children
 from hud_mcp.errors import EnvironmentFailed
 
-__all__ = [
-    "STOP_S",
-    "TOKENS",
-    "OwnServer",
-    "child_environment",
-    "drain",
-    "ended_in_order",
-    "make_secret_file",
-]
-
 _SECRETS = ("OPERATOR_TOKEN", "TOKEN", "CHANNEL_TOKEN", "METRICS_TOKEN", "REPLICA_SECRET")
 TOKENS = frozenset(f"HUD_MCP_{each}" for each in _SECRETS)
 """Variables of this process that no child of it is given."""

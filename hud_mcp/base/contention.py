@@ -15,8 +15,6 @@ from pathlib import Path
 
 import anyio
 
-__all__ = ["MOST", "Contention", "Pauses"]
-
 MOST = 4.0
 """The most times that a limit is stretched: a load may be the agent's own."""
 

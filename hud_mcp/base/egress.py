@@ -11,21 +11,6 @@ from urllib.parse import urlsplit
 
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
 
-__all__ = [
-    "Address",
-    "AllowList",
-    "canonical",
-    "is_host",
-    "is_localhost",
-    "is_public",
-    "is_spelled_local",
-    "look_up",
-    "meanings",
-    "read_address",
-    "read_hosts",
-]
-
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))

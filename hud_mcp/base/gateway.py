@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 
 from hud_mcp.base.egress import Address, AllowList, look_up
 
-__all__ = ["HEAD_BYTES", "Gateway"]
-
 HEAD_BYTES = 1 << 16
 """The longest head of a request."""
 

@@ -8,8 +8,6 @@ import anyio
 
 from hud_mcp.errors import GraderFailed
 
-__all__ = ["drop", "gather"]
-
 T = TypeVar("T")
 
 

@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-__all__ = ["declared_names", "find_former_names", "lazy_names", "names_of_stub"]
-
 _DECLARED = re.compile(
     r"^(?: {4})?(?:(?:from (\S+) )?import (?:\(\s+)?(\S+) as (\w+)"
     r'|(\w+): Any = "([\w.]+):?(\w*)")',

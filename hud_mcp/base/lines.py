@@ -10,16 +10,6 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.errors import HudMcpError
 
-__all__ = [
-    "LineBuffer",
-    "Overlong",
-    "dump_line",
-    "escape_separators",
-    "json_lines",
-    "read_json_lines",
-]
-
-
 _HEAD_BYTES: Final = 1024
 _BLANK: Final = re.compile(rb"[\n\r\t ]*")
 

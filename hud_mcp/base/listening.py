@@ -8,18 +8,6 @@ from typing import Final, Protocol
 
 from hud_mcp.errors import HudMcpError
 
-__all__ = [
-    "LOOPBACK",
-    "base_url",
-    "is_loopback",
-    "listen",
-    "port_of",
-    "read_address",
-    "shown_host",
-    "take_port",
-]
-
-
 LOOPBACK: Final = "127.0.0.1"
 """The address that only this machine reaches."""
 

@@ -10,8 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-__all__ = ["own_command", "shown_command"]
-
 
 def own_command() -> list[str]:
     """Return the command of this installation, with an absolute path.

@@ -12,8 +12,6 @@ import sys
 import time
 from collections.abc import Sequence
 
-__all__ = ["reaped"]
-
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 """Options of `prctl`, in `linux/prctl.h`."""

@@ -11,8 +11,6 @@ from typing import Any, TypeAlias, cast
 import orjson
 from pydantic_core import ErrorDetails
 
-__all__ = ["TextReader", "fault_words", "plain_field", "plain_schema", "read_texts", "such_as"]
-
 Schema: TypeAlias = Mapping[str, Any]
 
 _MOST_REFERENCES = 8

@@ -10,9 +10,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["hidden_for_children", "hidden_paths", "hide", "keep_to_itself"]
-
-
 _VARIABLE = "HUD_MCP_HIDDEN"
 """The paths that the parent process has noted: a run's server does not read the taskset itself."""
 

@@ -11,9 +11,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["STOP_SIGNALS", "Deadline", "interruptible", "stop_signals"]
-
-
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """The signals that ask a process to end in order."""
 

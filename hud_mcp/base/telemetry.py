@@ -14,24 +14,6 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, cast
 
-__all__ = [
-    "MOST_CHARS",
-    "Listener",
-    "LogFormat",
-    "Span",
-    "add",
-    "add_fields",
-    "current_name",
-    "following",
-    "formatter",
-    "listen",
-    "listeners",
-    "printed",
-    "span",
-    "timed",
-]
-
-
 T = TypeVar("T")
 RunT = TypeVar("RunT", bound=Callable[..., Awaitable[Any]])
 

@@ -8,19 +8,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "clip",
-    "clip_and_count",
-    "clip_json",
-    "clip_repr",
-    "clip_text",
-    "mask",
-    "read_text_bytes",
-    "read_text_file",
-    "without_mark",
-]
-
-
 _JSON_CHARS = 20_000
 """The longest JSON value of others, such as a grade's `info`."""
 _SECRET_CHARS = 8

@@ -22,7 +22,7 @@ from hud_mcp.session.history import FINAL_RESPONSE, standing
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.replay import can_resume, submitted_answer
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.store.texts import storable

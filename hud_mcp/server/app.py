@@ -39,10 +39,9 @@ from hud_mcp.server.texts import instructions
 from hud_mcp.server.tools import CORE, CoreTool, listed_core_tools
 from hud_mcp.server.view import View
 from hud_mcp.server.web.auth import caller_of_token
-from hud_mcp.session.caller import CONNECTION, HTTP, LOCAL, ONLY
+from hud_mcp.session.caller import CONNECTION, HTTP, LOCAL, ONLY, Caller
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller
 from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 
 __all__ = ["build_server", "caller_of"]

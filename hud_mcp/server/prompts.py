@@ -17,8 +17,8 @@ from hud_mcp.environment.template import Template
 from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.texts import begun_text
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller
 
 __all__ = ["Prompts"]
 

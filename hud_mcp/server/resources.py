@@ -21,8 +21,9 @@ from hud_mcp.record.values import Receipt
 from hud_mcp.registry import service
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.results import trajectory_view
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Session
 from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 
 __all__ = ["Resources", "missing", "session_of"]

@@ -9,8 +9,6 @@ from hud_mcp.session.life import Life
 from hud_mcp.session.limits import within
 from hud_mcp.values.observation import Look
 
-__all__ = ["check_answer", "look_at_answer", "respond", "take_answer"]
-
 _LOOK_S = 5.0
 """The longest look at a world as it is answered; the answer waits no longer."""
 _KEEP_S = 20.0

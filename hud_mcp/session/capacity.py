@@ -23,9 +23,6 @@ from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
 from hud_mcp.store import Store
 from hud_mcp.values.grade import Cause, Outcome
 
-__all__ = ["Capacity", "Count", "Leaving", "Lifecycle", "OpenEndpoints", "Program"]
-
-
 logger = logging.getLogger(__name__)
 
 _CLOSE_S = 1.5

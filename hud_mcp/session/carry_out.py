@@ -34,8 +34,6 @@ from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import SessionFacts, StoredSession
 from hud_mcp.store.texts import storable
 
-__all__ = ["EFFECTS", "resume_life"]
-
 
 class _NewLife(Protocol):
     """A session whose new life has not begun."""

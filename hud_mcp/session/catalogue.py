@@ -9,8 +9,6 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidContext, InvalidTask, did_you_mean, name_known
 
-__all__ = ["Catalogue"]
-
 
 class Catalogue:
     """The environments of a process and the tasks that it lists, all checked.

@@ -3,8 +3,6 @@
 import logging
 from collections.abc import Callable, Iterable
 
-__all__ = ["Changes", "Listener"]
-
 logger = logging.getLogger(__name__)
 
 Listener = Callable[[], None]

@@ -23,8 +23,6 @@ from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.values.observation import Observation
 
-__all__ = ["Access", "DirectAccess", "DirectlyUsed", "access"]
-
 _QUICK_S = 0.5
 """The longest snapshot that the end of an access waits for, by the duration of the one before."""
 _QUIET = 2.0

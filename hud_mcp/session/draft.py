@@ -22,18 +22,6 @@ from hud_mcp.values.action import Action, ActionEffect, Point
 from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
 
-__all__ = [
-    "Draft",
-    "StepKind",
-    "Stepped",
-    "as_actions",
-    "as_shown",
-    "tool_observation",
-    "which_failed",
-    "why",
-    "why_stopped",
-]
-
 StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
 """The kinds of calls, by their names in the record."""
 

@@ -38,8 +38,6 @@ from hud_mcp.session.session_end import (
 )
 from hud_mcp.values.grade import Outcome, read_grade
 
-__all__ = ["Driver"]
-
 logger = logging.getLogger(__name__)
 
 _ABORT_S = 1.0

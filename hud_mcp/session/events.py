@@ -12,15 +12,6 @@ from typing import Literal, TypeAlias
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.session_end import SessionEnd
 
-__all__ = [
-    "SHOWN", "Abort", "Answered", "Broke", "CatchUp", "Claimed", "CloseWorld", "Closed",
-    "CutOff", "Dismiss", "Effect", "EndWanted", "EndedItself", "Event", "Examine", "Examined",
-    "Finished", "LogLine", "Mark", "Meets", "NotBack", "Phase", "Post", "Proceed", "Prompted",
-    "Record", "Recorded", "RefuseWaiting", "Rested", "Resume", "Resumed", "SessionState",
-    "Staged", "StartCommands", "StartDriver", "StopCommands", "Submit", "TakenOver", "Tell",
-    "Touched", "WriteLog",
-]  # fmt: skip
-
 SessionState = Literal["starting", "resuming", "open", "grading", "parked", "ended"]
 """The names of phases for callers."""
 

@@ -22,8 +22,6 @@ from hud_mcp.session.starting import SharedWork
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import OwnSession
 
-__all__ = ["MOST", "Finding", "SharedConnections"]
-
 _RECORD = "traj-"
 """The start of a record's id."""
 

@@ -34,8 +34,6 @@ from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.grade import Outcome
 
-__all__ = ["HeldTask", "Rest"]
-
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 

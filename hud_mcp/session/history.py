@@ -14,17 +14,6 @@ from hud_mcp.record.values import TARGETS, UNDONE, TrajectoryStep
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.values.grade import Cause, Grade, Outcome
 
-__all__ = [
-    "BY_AGENT",
-    "FINAL_RESPONSE",
-    "DiedAgain",
-    "Measuring",
-    "standing",
-    "trail",
-    "whose_doing",
-]
-
-
 _MOST_IN_A_ROW = 3
 """Calls in a row, of any kind, whose deaths of the world are the agent's doing."""
 

@@ -18,8 +18,6 @@ from hud_mcp.session.spec import SessionSpec
 from hud_mcp.store import NewStep, Store
 from hud_mcp.store.stored_session import StoredSession
 
-__all__ = ["Journal"]
-
 logger = logging.getLogger(__name__)
 
 

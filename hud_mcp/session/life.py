@@ -18,8 +18,6 @@ from hud_mcp.session.turn import Turn
 from hud_mcp.values.grade import Cause, Outcome
 from hud_mcp.values.observation import Look
 
-__all__ = ["Life"]
-
 
 class Life:
     """One life: a world, the template that runs on it, and the calls that use it."""

@@ -9,8 +9,6 @@ from pydantic import Field
 
 from hud_mcp.values.action import Value
 
-__all__ = ["PATIENCE_S", "Limits", "done_now", "in_patience", "within"]
-
 
 class Limits(Value):
     """Explicit bounds, all configurable. Durations are seconds, sizes bytes."""

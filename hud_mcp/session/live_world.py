@@ -27,8 +27,6 @@ from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Action, ActionEffect
 from hud_mcp.values.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 
-__all__ = ["LiveWorld", "Play"]
-
 logger = logging.getLogger(__name__)
 
 _CLOSE_S = 2.0

@@ -11,17 +11,6 @@ from weakref import WeakKeyDictionary
 
 from hud_mcp.base.telemetry import MOST_CHARS, LogFormat, current_name, formatter, printed
 
-__all__ = [
-    "LineStream",
-    "callback_context",
-    "clean_context",
-    "configure_logging",
-    "current_log",
-    "keep_prints",
-    "pass_on",
-    "take_rest",
-]
-
 current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
 """Takes a line for the running task's session; None outside of sessions."""
 

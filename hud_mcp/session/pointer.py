@@ -7,8 +7,6 @@ from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, InvalidAction
 from hud_mcp.values.action import Action, ActionEffect, Point, PositionFetch, Targeted, needs_target
 
-__all__ = ["Pointer", "in_picture_pixels"]
-
 
 class Pointer:
     """The pointer's last place, in the world's pixels, once it was placed."""

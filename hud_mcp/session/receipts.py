@@ -20,25 +20,6 @@ from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.grade import Outcome, cause_of
 
-__all__ = [
-    "DONE",
-    "NEXT",
-    "NOTHING_DONE",
-    "RESUMING",
-    "Strain",
-    "answered_text",
-    "died_text",
-    "digest",
-    "ended_how",
-    "ended_text",
-    "make_receipt",
-    "next_step",
-    "over_text",
-    "receipt_of_stored",
-    "told_to",
-]
-
-
 NEXT = "start_task begins another."
 """The caller's next step after the end."""
 

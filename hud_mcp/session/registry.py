@@ -21,8 +21,6 @@ from hud_mcp.session.starts import SessionFactory, Start, Starts
 from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S
 
-__all__ = ["Sessions"]
-
 
 class Sessions:
     """The registry. It belongs to the process, not to a connection or a server's lifespan.

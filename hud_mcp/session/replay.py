@@ -24,8 +24,6 @@ from hud_mcp.values.action import Action, ResponseAction, parse_actions, scale_a
 from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.observation import Look
 
-__all__ = ["WorldLost", "can_resume", "rebuild", "submitted_answer"]
-
 logger = logging.getLogger(__name__)
 
 _SETTLE_S = 3.0

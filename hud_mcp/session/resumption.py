@@ -27,8 +27,6 @@ from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession, WaitingSession
 from hud_mcp.values.grade import Cause, Outcome
 
-__all__ = ["Resumption"]
-
 logger = logging.getLogger(__name__)
 
 _TAKE_S = 5.0

@@ -9,8 +9,6 @@ from hud_mcp.session.events import Phase
 from hud_mcp.session.log import keep_prints
 from hud_mcp.session.session import Session
 
-__all__ = ["Roster", "holds_several"]
-
 _REMEMBERED = 1024
 """The most ended sessions in memory; the store has all of them."""
 

@@ -30,7 +30,6 @@ from hud_mcp.session.events import (
     EndWanted,
     Meets,
     Phase,
-    SessionState,
 )
 from hud_mcp.session.held_task import HeldTask
 from hud_mcp.session.receipts import (
@@ -48,8 +47,6 @@ from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Action
 from hud_mcp.values.grade import Cause, Outcome
 from hud_mcp.values.observation import Look, Screenshot
-
-__all__ = ["RESUMING", "Caller", "Session", "SessionState", "Stepped"]
 
 _MEASURE_S = 5.0
 """The longest time that a start waits for the measurement of a screen."""

@@ -19,24 +19,6 @@ from hud_mcp.session.caller import CAUSE, REASON
 from hud_mcp.store import Store
 from hud_mcp.values.grade import Cause, Grade, Outcome
 
-__all__ = [
-    "LEFT_BY_PROGRAM",
-    "PARKED",
-    "RaisedApart",
-    "SessionEnd",
-    "SessionOver",
-    "broke_in_grading",
-    "describe_failure",
-    "died_again",
-    "failed_setup",
-    "is_only",
-    "not_back",
-    "overran",
-    "read_cancellation",
-    "ungraded",
-    "unread",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:

@@ -8,8 +8,6 @@ from typing import Any, cast
 
 from hud_mcp.record.values import SNAPSHOT, TrajectoryStep
 
-__all__ = ["SnapshotNotes", "snapshot_notes"]
-
 _MOST_NOTES = 10
 _MOST_NAMED = 20
 _MOST_CHARS = 300

@@ -14,8 +14,6 @@ from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.limits import Limits
 from hud_mcp.store.stored_session import StoredSession
 
-__all__ = ["GroupSetup", "GroupSetups", "SessionSpec"]
-
 
 class GroupSetup(Protocol):
     """The setup of one session, shared with its group."""

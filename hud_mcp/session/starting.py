@@ -21,9 +21,6 @@ from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.values.grade import Cause, Outcome
 
-__all__ = ["SharedWork", "resume", "start"]
-
-
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 

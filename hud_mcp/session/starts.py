@@ -31,9 +31,6 @@ from hud_mcp.session.starting import start as start_session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 
-__all__ = ["SessionFactory", "Start", "Starts", "join_job"]
-
-
 logger = logging.getLogger(__name__)
 
 _CHOSEN_ID = re.compile(r"sess-[0-9a-f]{32,64}")

@@ -11,8 +11,6 @@ from hud_mcp.session.events import SHOWN, Meets, Phase, SessionState
 from hud_mcp.session.session_end import SessionEnd, died_again, not_back
 from hud_mcp.values.grade import Outcome
 
-__all__ = ["Decision", "State", "decide"]
-
 
 class State(NamedTuple):
     """The state of a session.

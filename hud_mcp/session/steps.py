@@ -30,8 +30,6 @@ from hud_mcp.store import Store
 from hud_mcp.values.action import Action, ResponseAction
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult
 
-__all__ = ["RequestedStep", "check_actions", "out_of_step", "perform", "run_tool"]
-
 
 @dataclass(frozen=True, slots=True)
 class RequestedStep:

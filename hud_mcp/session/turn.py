@@ -19,8 +19,6 @@ from hud_mcp.base.contention import Contention
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached, SessionBusy
 from hud_mcp.session.log import clean_context
 
-__all__ = ["Call", "CallCutOff", "Turn"]
-
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 

@@ -18,8 +18,6 @@ from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.store.texts import printable
 from hud_mcp.values.model_turn import RecordedTurn
 
-__all__ = ["Archive"]
-
 
 class Archive:
     """A record for reading. Each method raises `StoreFailed` if it cannot, and names damage."""

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 
     Made = list[tuple[Statement, Values]]
 
-__all__ = [
-    "Change",
-    "Growth",
-    "NewEnd",
-    "NewSession",
-    "NewStep",
-    "Progress",
-    "StartRule",
-    "make_changes",
-]
 
 T = TypeVar("T")
 

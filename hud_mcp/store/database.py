@@ -24,7 +24,6 @@ from hud_mcp.store.writer import Writer
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["Database"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -13,18 +13,6 @@ from typing import Protocol
 
 from hud_mcp.record.place import read_place, shown_url
 
-__all__ = [
-    "MARKS",
-    "ObjectStore",
-    "is_open_to_others",
-    "make_private_file",
-    "make_private_folder",
-    "mark_for",
-    "read_file",
-    "save_file",
-    "threads_of_files",
-]
-
 logger = logging.getLogger(__name__)
 
 MARKS = ".stores"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
     from sqlalchemy import Connection
 
-__all__ = ["LEASE_S", "Lease"]
 
 logger = logging.getLogger(__name__)
 

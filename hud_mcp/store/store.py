@@ -39,7 +39,6 @@ from hud_mcp.values.outcome import Outcome
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["NewStep", "Place", "Store", "opened_store"]
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,6 @@ from datetime import datetime
 
 from hud_mcp.record.trajectory import Trajectory
 
-__all__ = ["OwnSession", "SessionFacts", "StoredSession", "WaitingSession"]
-
 
 @dataclass(frozen=True)
 class SessionFacts:

@@ -7,8 +7,6 @@ from typing import Any, cast
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json
 
-__all__ = ["dump", "printable", "read_json", "storable", "to_json"]
-
 
 def dump(value: BaseModel, *, exclude_defaults: bool = False, finite: bool = True) -> str:
     """Return a value as JSON, as `to_json` does; not `finite` keeps numbers that Pydantic nulls."""

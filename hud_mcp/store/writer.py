@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from hud_mcp.store.sql.statements import Driver, Lane
 
-__all__ = ["Write", "Writer"]
 
 logger = logging.getLogger(__name__)
 

@@ -9,15 +9,6 @@ from pydantic.fields import FieldInfo
 
 from hud_mcp.errors import HudMcpError, did_you_mean
 
-__all__ = [
-    "Declared",
-    "Option",
-    "declared",
-    "fields_by_keyword",
-    "input_reader",
-    "read_options",
-]
-
 ValueT = TypeVar("ValueT", bound=BaseModel)
 
 

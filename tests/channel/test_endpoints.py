@@ -169,7 +169,7 @@ async def test_a_command_is_told_where_no_task_is_in_progress(here: Served, gate
 
 def _caller() -> Any:
     from hud_mcp.plugins.hud.wire.hud_session import PRINCIPAL  # noqa: PLC0415
-    from hud_mcp.session.session import Caller  # noqa: PLC0415
+    from hud_mcp.session.caller import Caller  # noqa: PLC0415
 
     return Caller(principal=PRINCIPAL)
 

@@ -9,8 +9,8 @@ from waiting import PATIENCE_S
 
 import hud_mcp.graders
 from hud_mcp.loading.source import load_environments
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller
 from hud_mcp.store import Store
 from hud_mcp.values.action import CustomAction
 from hud_mcp.values.observation import Look

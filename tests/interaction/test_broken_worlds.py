@@ -11,8 +11,9 @@ from waiting import PATIENCE_S, until
 
 from hud_mcp import Browser, BrowserWorld, Environment, Shell, ShellWorld, SiteRequest
 from hud_mcp.errors import ActionFailed, HudMcpError, WorldDied
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.action import ClickAction, CustomAction, TypeAction

@@ -23,9 +23,8 @@ from hud_mcp.plugins.hud.operating import conclude
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.record.transcript import transcript_text
 from hud_mcp.record.values import Receipt
-from hud_mcp.session.caller import OPERATOR
+from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Cause, Outcome, cause_of

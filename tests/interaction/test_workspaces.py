@@ -104,7 +104,7 @@ def test_a_file_that_starts_sessions_when_it_is_loaded_is_told(tmp_path: Path) -
     program.write_text(
         "import asyncio\n"
         "from hud_mcp import Environment, Store, Task\n"
-        "from hud_mcp.session.session import Caller\n"
+        "from hud_mcp.session.caller import Caller\n"
         "from hud_mcp.session.registry import Sessions\n"
         "env = Environment('eager')\n"
         "env.workspace('work')\n"

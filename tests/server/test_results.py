@@ -29,8 +29,10 @@ from hud_mcp.server.results import (
     structured_result,
     trajectory_view,
 )
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.draft import Stepped
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session, Stepped
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task, Validation
 from hud_mcp.values.grade import Outcome, SubScore

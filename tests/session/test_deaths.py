@@ -15,8 +15,9 @@ from hud_mcp.errors import (
     WorldDied,
 )
 from hud_mcp.server.results import receipt_text, receipt_view
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.values.grade import Cause, Outcome
 

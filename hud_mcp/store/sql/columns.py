@@ -31,18 +31,6 @@ from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.store.texts import printable
 
-__all__ = [
-    "UNKNOWN",
-    "Damaged",
-    "Id",
-    "Json",
-    "Utc",
-    "damage",
-    "first_fault",
-    "read_value",
-    "sound_json",
-]
-
 ValueT = TypeVar("ValueT", bound=BaseModel)
 
 UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)

@@ -19,17 +19,6 @@ from hud_mcp.store.sql import migrations, schema
 from hud_mcp.store.sql.schema import VERSION
 from hud_mcp.store.texts import read_json, to_json
 
-__all__ = [
-    "check_file",
-    "concerns_all",
-    "move_log",
-    "open_engine",
-    "passes",
-    "remedy",
-    "synchronise",
-    "why",
-]
-
 logger = logging.getLogger(__name__)
 
 _BUSY_S = 15

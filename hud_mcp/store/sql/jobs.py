@@ -15,20 +15,6 @@ from hud_mcp.store.sql.columns import UNKNOWN, read_value, sound_json
 from hud_mcp.store.sql.schema import job_runs, job_tasks, jobs, sessions, steps
 from hud_mcp.values.outcome import Cause, Outcome, is_try
 
-__all__ = [
-    "add_runs",
-    "check_tries",
-    "find_job",
-    "insert_job",
-    "is_foreign",
-    "is_planned",
-    "join_job",
-    "list_jobs",
-    "load_job",
-    "load_job_with_tasks",
-    "update_job",
-]
-
 
 def insert_job(connection: Connection, job: Job, tasks: Sequence[Task]) -> None:
     """Add a job and its tasks, in order."""

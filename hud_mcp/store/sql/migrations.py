@@ -14,8 +14,6 @@ from hud_mcp.base import libraries
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-__all__ = ["REVISIONS", "upgrade"]
-
 
 def upgrade(connection: sa.Connection, after: int, to: int | None = None) -> None:
     """Run the revisions after a version, up to another or the newest, in its transaction."""

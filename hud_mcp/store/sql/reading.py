@@ -19,19 +19,6 @@ from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
 from hud_mcp.store.texts import printable
 from hud_mcp.values.model_turn import ModelUse, RecordedTurn
 
-__all__ = [
-    "find_id",
-    "load_lines",
-    "load_steps",
-    "load_summaries",
-    "load_trajectories",
-    "load_trajectory",
-    "read_receipt",
-    "read_task",
-    "session_row",
-    "trajectory_ids",
-]
-
 _PLURALS = {"job": "jobs", "trajectory": "trajectories"}
 _WHOLE = (
     "id", "job_id", "environment", "environment_version", "context", "seed", "prompt",

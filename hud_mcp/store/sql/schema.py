@@ -27,24 +27,6 @@ from sqlalchemy import (
 
 from hud_mcp.store.sql.columns import Id, Json, Utc
 
-__all__ = [
-    "COPYING",
-    "VERSION",
-    "connection_sessions",
-    "connections",
-    "job_runs",
-    "job_tasks",
-    "jobs",
-    "logs",
-    "metadata",
-    "servers",
-    "sessions",
-    "snapshots",
-    "steps",
-    "turns",
-    "versions",
-]
-
 VERSION = 9
 """The version of the tables, and the number of the newest revision. A newer store is refused."""
 

@@ -23,20 +23,6 @@ from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
 from hud_mcp.record.values import utc_now
 from hud_mcp.store.sql.schema import servers, sessions
 
-__all__ = [
-    "beat",
-    "boot_name",
-    "find_server",
-    "insert_server",
-    "let_go",
-    "list_others",
-    "look_alone",
-    "machine",
-    "mark_lost_power",
-    "silent_s",
-    "take_free",
-]
-
 _BURYING_LOCK = 4_873_121
 """The advisory lock of PostgreSQL under which one server at a time looks at the others."""
 

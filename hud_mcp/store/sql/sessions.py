@@ -20,19 +20,6 @@ from hud_mcp.store.sql.schema import logs, sessions, snapshots
 from hud_mcp.store.stored_session import OwnSession, SessionFacts, StoredSession, WaitingSession
 from hud_mcp.store.texts import printable
 
-__all__ = [
-    "add_logs",
-    "find_begun",
-    "find_own",
-    "find_session",
-    "list_own",
-    "list_owners",
-    "list_waiting",
-    "load_session",
-    "not_mine",
-    "update",
-]
-
 
 def load_session(connection: Connection, screenshots: Path, trajectory_id: str) -> StoredSession:
     """Return the facts that a server needs to resume a session."""

@@ -19,8 +19,6 @@ from hud_mcp.store.sql.columns import Id, Json
 from hud_mcp.store.sql.schema import sessions, snapshots, steps
 from hud_mcp.store.texts import printable
 
-__all__ = ["Driver", "Lane", "Statement", "Statements", "statements_of"]
-
 Values = Mapping[str, Any]
 
 _BEGUN = (

@@ -21,8 +21,6 @@ from hud_mcp.values.model_turn import (
     bounded,
 )
 
-__all__ = ["add_turns", "load_pruned_uses", "load_turns", "load_uses", "step_count"]
-
 
 def add_turns(
     connection: Connection, trajectory_id: str, new: Sequence[ModelTurn], before_step: int | None

@@ -19,22 +19,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from hud_mcp.base.text import clip_json
 
-__all__ = [
-    "ACTION_CLASSES",
-    "ACTION_TYPES",
-    "CLA",
-    "Action",
-    "ActionEffect",
-    "Mark",
-    "Point",
-    "Targeted",
-    "Value",
-    "needs_target",
-    "place_words",
-    "scale_action",
-    "selector_words",
-]
-
 
 class Value(BaseModel):
     """A frozen value that refuses fields it does not know."""

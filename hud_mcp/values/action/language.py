@@ -8,26 +8,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from hud_mcp.base.text import clip_json
 from hud_mcp.values.action.action import ACTION_TYPES, Action, Mark, Point, Targeted, place_words
 
-__all__ = [
-    "INPUT_TYPES",
-    "MAX_WAIT_MS",
-    "ClickAction",
-    "CustomAction",
-    "DragAction",
-    "KeyDownAction",
-    "KeyUpAction",
-    "MoveAction",
-    "PositionFetch",
-    "PressAction",
-    "Response",
-    "ResponseAction",
-    "ScreenshotFetch",
-    "ScrollAction",
-    "TypeAction",
-    "WaitAction",
-    "is_answer",
-]
-
 MAX_WAIT_MS = 30_000
 """The longest `wait`: hosts give up on a call after about a minute."""
 

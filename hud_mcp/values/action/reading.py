@@ -21,8 +21,6 @@ from hud_mcp.values.action.action import (
     needs_target,
 )
 
-__all__ = ["flat_fields", "flat_schemas", "parse_action", "parse_actions"]
-
 
 def parse_action(
     raw: Mapping[str, Any] | str | Action, *, where: str = "action", pointed: bool = True

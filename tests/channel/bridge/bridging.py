@@ -20,7 +20,7 @@ from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser.chromium import find_chromium

@@ -14,7 +14,8 @@ from bridging import PAGES, HudServer, bridged, ending, graded, written
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed, InvalidAction
-from hud_mcp.session.session import Session, Stepped
+from hud_mcp.session.draft import Stepped
+from hud_mcp.session.session import Session
 from hud_mcp.values.action import parse_actions
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Look

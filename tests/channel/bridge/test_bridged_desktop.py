@@ -20,7 +20,8 @@ from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.bridge.origin import Address
 from hud_mcp.plugins.hud.bridge.vnc import Vnc
-from hud_mcp.session.session import Session, Stepped
+from hud_mcp.session.draft import Stepped
+from hud_mcp.session.session import Session
 from hud_mcp.values.action import parse_actions
 from hud_mcp.values.observation import Look
 

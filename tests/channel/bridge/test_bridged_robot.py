@@ -20,7 +20,8 @@ from websockets.asyncio.server import ServerConnection, serve
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.plugins.hud.bridge.robot import read_contract, robot_problem
 from hud_mcp.plugins.hud.wire.openpi import claim
-from hud_mcp.session.session import Session, Stepped
+from hud_mcp.session.draft import Stepped
+from hud_mcp.session.session import Session
 from hud_mcp.values.action import parse_actions
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Look

@@ -19,7 +19,8 @@ from hud_mcp.environment.world import EndpointAccess, FindSession
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.plugins.hud.wire.openpi import is_installed, pack, unpack
 from hud_mcp.plugins.hud.wire.requests import in_hud_words
-from hud_mcp.session.session import Session, Stepped
+from hud_mcp.session.draft import Stepped
+from hud_mcp.session.session import Session
 from hud_mcp.values.action import CustomAction
 from hud_mcp.values.capability import Capability
 from hud_mcp.values.observation import Look

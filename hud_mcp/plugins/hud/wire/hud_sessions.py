@@ -33,7 +33,7 @@ from hud_mcp.plugins.hud.wire.publishing import Endpoints
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd, read_cancellation
 from hud_mcp.values.grade import Cause, Outcome
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.observation import Look

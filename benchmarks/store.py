@@ -28,9 +28,9 @@ from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import TrajectoryStep, utc_now
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.action import ActionEffect

@@ -31,9 +31,9 @@ from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, PRUNED, Regraded, Regrader
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 
 __all__ = ["command"]

@@ -26,7 +26,7 @@ from hud_mcp.cli.wires import read_wires
 from hud_mcp.loading.source import Source
 from hud_mcp.registry import service
 from hud_mcp.server.stdio.descriptors import claim_stdio
-from hud_mcp.session.limits import Limits
+from hud_mcp.session.spec import Limits
 from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 
 __all__ = ["command"]

@@ -18,7 +18,7 @@ from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import ALL, ListedSet, list_sets
 from hud_mcp.loading.source import Source
-from hud_mcp.session.limits import Limits
+from hud_mcp.session.spec import Limits
 
 __all__ = [
     "environments_of",

@@ -22,8 +22,8 @@ from hud_mcp.rollout.pool import AnyOf, Anywhere, Moves, Pool, Worker
 from hud_mcp.rollout.prepared import Prepared
 from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.server import AnyServer, RunServer, local_server, run_server
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 

@@ -6,7 +6,7 @@ from hud_mcp.session.draft import Draft, why
 from hud_mcp.session.events import Answered
 from hud_mcp.session.history import FINAL_RESPONSE
 from hud_mcp.session.life import Life
-from hud_mcp.session.limits import within
+from hud_mcp.session.spec import within
 from hud_mcp.values.observation import Look
 
 _LOOK_S = 5.0

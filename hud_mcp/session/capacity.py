@@ -16,10 +16,10 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, LimitReached, SessionTaken, StoreFailed
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.events import Phase
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.values.grade import Cause, Outcome
 

@@ -24,12 +24,11 @@ from hud_mcp.session.held_task import HeldTask, Rest
 from hud_mcp.session.history import DiedAgain
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life
-from hud_mcp.session.limits import in_patience
 from hud_mcp.session.log import take_rest
 from hud_mcp.session.receipts import died_text, make_receipt
 from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.session_end import SessionEnd, died_again, unread
-from hud_mcp.session.spec import SessionSpec
+from hud_mcp.session.spec import SessionSpec, in_patience
 from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import SessionFacts, StoredSession
 from hud_mcp.store.texts import storable

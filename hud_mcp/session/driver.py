@@ -21,7 +21,6 @@ from hud_mcp.environment.spec import Opening
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
-from hud_mcp.session.limits import PATIENCE_S, done_now
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
 from hud_mcp.session.session_end import (
@@ -36,6 +35,7 @@ from hud_mcp.session.session_end import (
     overran,
     ungraded,
 )
+from hud_mcp.session.spec import PATIENCE_S, done_now
 from hud_mcp.values.grade import Outcome, read_grade
 
 logger = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ from hud_mcp.session.capacity import Capacity, Leaving, Lifecycle, OpenEndpoints
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.changes import Changes
 from hud_mcp.session.finding import Finding, SharedConnections
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.resumption import Resumption
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
+from hud_mcp.session.spec import Limits
 from hud_mcp.session.starts import SessionFactory, Start, Starts
 from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S

@@ -15,12 +15,12 @@ from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import ended_text, receipt_of_stored
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.session.spec import Limits
 from hud_mcp.session.starting import SharedWork
 from hud_mcp.session.starting import resume as resume_session
 from hud_mcp.store import Store

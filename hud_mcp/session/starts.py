@@ -21,11 +21,10 @@ from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.capacity import Capacity, Count
 from hud_mcp.session.changes import Changes
 from hud_mcp.session.finding import Finding
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
-from hud_mcp.session.spec import GroupSetups, SessionSpec
+from hud_mcp.session.spec import GroupSetups, Limits, SessionSpec
 from hud_mcp.session.starting import SharedWork
 from hud_mcp.session.starting import start as start_session
 from hud_mcp.store import Store

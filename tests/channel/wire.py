@@ -17,8 +17,8 @@ from waiting import PATIENCE_S, until
 
 from hud_mcp import Environment
 from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS, Channel
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from hud_mcp.plugins.install.clients.entry import Entry
 from hud_mcp.plugins.view import subscriptions
 from hud_mcp.server import core_tool as reported
 from hud_mcp.server.core_tool import MOST_AT_ONCE
-from hud_mcp.session.limits import Limits
+from hud_mcp.session.spec import Limits
 from hud_mcp.store.files import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task
 from hud_mcp.taskset import Taskset

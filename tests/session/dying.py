@@ -13,9 +13,9 @@ from hud_mcp.errors import (
     EnvironmentFailed,
 )
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.action import Action, ActionEffect, CustomAction

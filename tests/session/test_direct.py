@@ -20,9 +20,9 @@ from hud_mcp.errors import (
 )
 from hud_mcp.record.values import BEHIND
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import ActionEffect, WaitAction

@@ -13,8 +13,8 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.session import Session
+from hud_mcp.session.spec import Limits
 from hud_mcp.task import Task
 from hud_mcp.values.action import TypeAction
 from hud_mcp.values.grade import Cause, Outcome

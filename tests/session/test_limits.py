@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 from tables import each_of
 
-from hud_mcp.session.limits import Limits
+from hud_mcp.session.spec import Limits
 
 
 @each_of("name", sorted(set(Limits.model_fields) - {"log_lines"}))

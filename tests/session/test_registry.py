@@ -14,8 +14,8 @@ from waiting import PATIENCE_S
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, LimitReached
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset

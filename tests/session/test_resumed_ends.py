@@ -24,10 +24,10 @@ from hud_mcp.errors import (
 from hud_mcp.plugins.hud.operating import conclude
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.session.spec import Limits
 from hud_mcp.values.action import TypeAction
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Look

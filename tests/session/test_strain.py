@@ -16,7 +16,7 @@ from hud_mcp.errors import LimitReached, SessionEnded
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.limits import Limits
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.values.action import TypeAction

@@ -32,7 +32,7 @@ from hud_mcp.rollout.run import PlannedRun, Rollout, Runs, Watch, derived_seed
 from hud_mcp.rollout.server import run_server
 from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.catalogue import Catalogue
-from hud_mcp.session.limits import Limits
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.values.action import Value
 

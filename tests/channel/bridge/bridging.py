@@ -18,9 +18,9 @@ from hud_mcp.plugins.hud.bridge import bridge
 from hud_mcp.plugins.hud.bridge.environment import BridgedEnvironment
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser.chromium import find_chromium

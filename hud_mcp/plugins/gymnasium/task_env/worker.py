@@ -21,9 +21,9 @@ from hud_mcp.server.stdio.descriptors import Input, Output, StdioStreams, claim_
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.draft import Draft, Stepped
 from hud_mcp.session.life import Life
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.values.observation import Look, Observation

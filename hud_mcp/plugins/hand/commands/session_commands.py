@@ -19,8 +19,8 @@ from hud_mcp.cli.sources import load
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
 from hud_mcp.plugins.hand.commands import by_hand
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
+from hud_mcp.session.spec import Limits
 from hud_mcp.values.call import CORE_TOOLS
 
 _LIMITS = Limits(idle_s=14_400, total_s=86_400)

@@ -22,8 +22,8 @@ from hud_mcp.plugins.hud.live.client import Client
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.registry import service
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 
 __all__ = ["LOCAL_LIMITS", "LocalClient"]

@@ -23,8 +23,8 @@ from hud_mcp.plugins.hud.wire.peer import Conversation, Peer, PeerBounds
 from hud_mcp.plugins.hud.wire.publishing import Endpoints, Publishing
 from hud_mcp.plugins.hud.wire.requests import RpcError
 from hud_mcp.plugins.hud.wire.streams import TunnelRefused, dial, splice
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 
 __all__ = ["CHANNEL_LIMITS", "BoundChannel", "Channel", "bind", "serve"]

@@ -9,8 +9,8 @@ import pytest
 from room import AUTHORED, Room
 
 from hud_mcp.loading.source import load_environments
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 
 Open = Callable[..., Any]

@@ -12,8 +12,7 @@ from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.values import BEHIND, Receipt, TrajectoryStep, utc_now
 from hud_mcp.session.draft import Draft
 from hud_mcp.session.events import Post, TakenOver
-from hud_mcp.session.history import trail
-from hud_mcp.session.snapshot_notes import SnapshotNotes
+from hud_mcp.session.history import SnapshotNotes, trail
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.store import NewStep, Store
 from hud_mcp.store.stored_session import StoredSession

@@ -12,10 +12,10 @@ from hud_mcp.environment.task import Task
 from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.events import Phase
+from hud_mcp.session.history import snapshot_notes
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.session_end import SessionEnd
-from hud_mcp.session.snapshot_notes import snapshot_notes
 from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.grade import Outcome, cause_of

@@ -19,8 +19,7 @@ from hud_mcp.errors import (
     SessionEnded,
     SessionResuming,
 )
-from hud_mcp.record.values import Receipt, utc_now
-from hud_mcp.session.answers import check_answer, respond
+from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.carry_out import EFFECTS
 from hud_mcp.session.changes import Changes
@@ -41,7 +40,15 @@ from hud_mcp.session.receipts import (
 )
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.spec import SessionSpec
-from hud_mcp.session.steps import RequestedStep, check_actions, out_of_step, perform, run_tool
+from hud_mcp.session.steps import (
+    RequestedStep,
+    check_actions,
+    check_answer,
+    out_of_step,
+    perform,
+    respond,
+    run_tool,
+)
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Action

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import anyio
 
 from hud_mcp.analysis.tries import outcome_class
+from hud_mcp.base.lines import storable
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
@@ -25,7 +26,6 @@ from hud_mcp.session.replay import can_resume, submitted_answer
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.store.texts import storable
 from hud_mcp.values.grade import Outcome
 
 logger = logging.getLogger(__name__)

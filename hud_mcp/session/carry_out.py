@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from hud_mcp.base import telemetry
+from hud_mcp.base.lines import storable
 from hud_mcp.environment.prompt import Prompt
 from hud_mcp.errors import (
     HudMcpError,
@@ -31,7 +32,6 @@ from hud_mcp.session.session_end import SessionEnd, died_again, unread
 from hud_mcp.session.spec import SessionSpec, in_patience
 from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import SessionFacts, StoredSession
-from hud_mcp.store.texts import storable
 
 
 class _NewLife(Protocol):

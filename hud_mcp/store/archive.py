@@ -5,6 +5,7 @@ from typing import Literal
 
 import anyio.to_thread
 
+from hud_mcp.base.lines import printable
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean_file
 from hud_mcp.record.job import Job
@@ -15,8 +16,6 @@ from hud_mcp.store import sql
 from hud_mcp.store.database import Database
 from hud_mcp.store.files import ObjectStore, read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
-from hud_mcp.store.texts import printable
-from hud_mcp.values.model_turn import RecordedTurn
 
 
 class Archive:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from hud_mcp.base.lines import dump, storable, to_json
 from hud_mcp.errors import IdTaken
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store import sql
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.texts import dump, storable, to_json
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Screenshot
 

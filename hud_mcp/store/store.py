@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.base import telemetry
+from hud_mcp.base.lines import storable
 from hud_mcp.base.secrets import hide
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken
@@ -31,8 +32,6 @@ from hud_mcp.store.database import Database
 from hud_mcp.store.files import mark_for, save_file, threads_of_files
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import WaitingSession
-from hud_mcp.store.texts import storable
-from hud_mcp.values.model_turn import ModelTurn
 from hud_mcp.values.observation import Screenshot
 from hud_mcp.values.outcome import Outcome
 

@@ -27,9 +27,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
+from hud_mcp.base.lines import printable
 from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import DamagedRecord
-from hud_mcp.store.texts import printable
 
 ValueT = TypeVar("ValueT", bound=BaseModel)
 

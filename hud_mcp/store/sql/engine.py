@@ -12,12 +12,12 @@ from typing import Any, cast
 from sqlalchemy import Connection, Engine, Inspector, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
+from hud_mcp.base.lines import read_json, to_json
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.place import kind_problem
 from hud_mcp.store.files import is_open_to_others, make_private_file, make_private_folder
 from hud_mcp.store.sql import migrations, schema
 from hud_mcp.store.sql.schema import VERSION
-from hud_mcp.store.texts import read_json, to_json
 
 logger = logging.getLogger(__name__)
 

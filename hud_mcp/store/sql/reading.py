@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 from sqlalchemy import Connection, Row, Select, select
 
+from hud_mcp.base.lines import printable
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
@@ -16,8 +17,6 @@ from hud_mcp.store.sql.columns import UNKNOWN, damage, first_fault, read_value, 
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
 from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
-from hud_mcp.store.texts import printable
-from hud_mcp.values.model_turn import ModelUse, RecordedTurn
 
 _PLURALS = {"job": "jobs", "trajectory": "trajectories"}
 _WHOLE = (

@@ -15,9 +15,9 @@ from typing import Any, cast
 from sqlalchemy import Connection, Dialect, Engine, bindparam, text
 from sqlalchemy.exc import DBAPIError
 
+from hud_mcp.base.lines import printable
 from hud_mcp.store.sql.columns import Id, Json
 from hud_mcp.store.sql.schema import sessions, snapshots, steps
-from hud_mcp.store.texts import printable
 
 Values = Mapping[str, Any]
 

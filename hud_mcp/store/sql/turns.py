@@ -7,19 +7,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
+from hud_mcp.base.lines import to_json
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.values import Pruning
 from hud_mcp.store.sql.columns import read_value, sound_json
 from hud_mcp.store.sql.schema import sessions, steps, turns
-from hud_mcp.store.texts import to_json
-from hud_mcp.values.model_turn import (
-    TURN_BYTES_IN_ALL,
-    TURNS,
-    ModelTurn,
-    ModelUse,
-    RecordedTurn,
-    bounded,
-)
 
 
 def add_turns(

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, Engine, Table, create_engine, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from hud_mcp.base.lines import read_json
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.plugins.operate.upkeep.values import Finding
@@ -19,7 +20,6 @@ from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store.sql.columns import Damaged, damage, read_value
 from hud_mcp.store.sql.engine import why
 from hud_mcp.store.sql.schema import VERSION, job_tasks, jobs, metadata, sessions, steps, turns
-from hud_mcp.store.texts import read_json
 from hud_mcp.values.model_turn import RecordedTurn
 
 __all__ = ["count_rows", "look_at", "open_to_look"]

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from heapq import merge
 from pathlib import Path
 
+from hud_mcp.base.lines import printable
 from hud_mcp.errors import StoreFailed
 from hud_mcp.plugins.operate import sql
 from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.store import sql as store_sql
 from hud_mcp.store.files import MARKS
-from hud_mcp.store.texts import printable
 
 __all__ = [
     "YOUNG_S",

@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hud_mcp.base.lines import printable
 from hud_mcp.plugins.operate import sql
 from hud_mcp.plugins.operate.upkeep import pictures
 from hud_mcp.plugins.operate.upkeep.values import Finding
 from hud_mcp.record.place import read_place
 from hud_mcp.store import sql as store_sql
-from hud_mcp.store.texts import printable
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -11,8 +11,16 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import LimitReached, SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.values import Pruning
-from hud_mcp.store.sql.columns import UNKNOWN, read_value, sound_json
-from hud_mcp.store.sql.schema import job_runs, job_tasks, jobs, sessions, steps
+from hud_mcp.store.sql.schema import (
+    UNKNOWN,
+    job_runs,
+    job_tasks,
+    jobs,
+    read_value,
+    sessions,
+    sound_json,
+    steps,
+)
 from hud_mcp.values.outcome import Cause, Outcome, is_try
 
 

@@ -11,11 +11,20 @@ from sqlalchemy import Connection, Row, Select, select
 from hud_mcp.base.lines import printable
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
-from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
-from hud_mcp.record.values import Receipt, TrajectoryStep
-from hud_mcp.store.sql.columns import UNKNOWN, damage, first_fault, read_value, sound_json
+from hud_mcp.record.recorded_turn import ModelUse, RecordedTurn
+from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.sql.jobs import is_foreign
-from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
+from hud_mcp.store.sql.schema import (
+    UNKNOWN,
+    damage,
+    first_fault,
+    jobs,
+    logs,
+    read_value,
+    sessions,
+    sound_json,
+    steps,
+)
 from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
 
 _PLURALS = {"job": "jobs", "trajectory": "trajectories"}

@@ -16,8 +16,7 @@ from sqlalchemy import Connection, Dialect, Engine, bindparam, text
 from sqlalchemy.exc import DBAPIError
 
 from hud_mcp.base.lines import printable
-from hud_mcp.store.sql.columns import Id, Json
-from hud_mcp.store.sql.schema import sessions, snapshots, steps
+from hud_mcp.store.sql.schema import Id, Json, sessions, snapshots, steps
 
 Values = Mapping[str, Any]
 

@@ -10,8 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 from hud_mcp.base.lines import to_json
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.values import Pruning
-from hud_mcp.store.sql.columns import read_value, sound_json
-from hud_mcp.store.sql.schema import sessions, steps, turns
+from hud_mcp.store.sql.schema import read_value, sessions, sound_json, steps, turns
 
 
 def add_turns(

@@ -30,8 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.types import UserDefinedType
 
 from hud_mcp.errors import DamagedRecord, StoreFailed
-from hud_mcp.store.sql.columns import Damaged, Json, damage
-from hud_mcp.store.sql.schema import COPYING, VERSION, metadata, versions
+from hud_mcp.store.sql.schema import COPYING, VERSION, Damaged, Json, damage, metadata, versions
 
 __all__ = ["TABLES", "begin", "copy_table", "count_all", "finish", "sum_of"]
 

@@ -19,8 +19,17 @@ from sqlalchemy import (
     type_coerce,
 )
 
-from hud_mcp.store.sql.columns import sound_json
-from hud_mcp.store.sql.schema import VERSION, jobs, logs, metadata, servers, sessions, steps, turns
+from hud_mcp.store.sql.schema import (
+    VERSION,
+    jobs,
+    logs,
+    metadata,
+    servers,
+    sessions,
+    sound_json,
+    steps,
+    turns,
+)
 
 __all__ = [
     "alive_servers",

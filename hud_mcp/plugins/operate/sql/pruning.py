@@ -22,8 +22,16 @@ from sqlalchemy import (
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.values import Pruning, Receipt
-from hud_mcp.store.sql.columns import read_value
-from hud_mcp.store.sql.schema import job_tasks, jobs, logs, sessions, snapshots, steps, turns
+from hud_mcp.store.sql.schema import (
+    job_tasks,
+    jobs,
+    logs,
+    read_value,
+    sessions,
+    snapshots,
+    steps,
+    turns,
+)
 from hud_mcp.store.sql.turns import load_turns, load_uses
 from hud_mcp.values.model_turn import ModelUse, RedactedField
 

@@ -17,7 +17,6 @@ from hud_mcp.errors import DamagedRecord
 from hud_mcp.plugins.operate.upkeep.values import Finding
 from hud_mcp.record.job import Job
 from hud_mcp.record.values import Receipt, TrajectoryStep
-from hud_mcp.store.sql.columns import Damaged, damage, read_value
 from hud_mcp.store.sql.engine import why
 from hud_mcp.store.sql.schema import VERSION, job_tasks, jobs, metadata, sessions, steps, turns
 from hud_mcp.values.model_turn import RecordedTurn

@@ -15,9 +15,17 @@ from sqlalchemy import cast as as_type
 from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.base.lines import printable
 from hud_mcp.environment.task import Task
-from hud_mcp.store.sql.columns import UNKNOWN, sound_json
 from hud_mcp.store.sql.jobs import is_foreign
-from hud_mcp.store.sql.schema import job_tasks, jobs, servers, sessions, steps, turns
+from hud_mcp.store.sql.schema import (
+    UNKNOWN,
+    job_tasks,
+    jobs,
+    servers,
+    sessions,
+    sound_json,
+    steps,
+    turns,
+)
 from hud_mcp.store.sql.turns import load_pruned_uses, load_uses, step_count
 from hud_mcp.values.grade import Cause, Outcome, cause_of
 from hud_mcp.values.model_turn import ModelUse

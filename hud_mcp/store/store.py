@@ -26,9 +26,8 @@ from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.registry import service
 from hud_mcp.store import sql
-from hud_mcp.store.archive import Archive
+from hud_mcp.store.archive import Archive, Database
 from hud_mcp.store.changes import Growth, NewEnd, NewSession, NewStep, Progress, StartRule
-from hud_mcp.store.database import Database
 from hud_mcp.store.files import mark_for, save_file, threads_of_files
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import WaitingSession

@@ -10,7 +10,7 @@ from hud_mcp.plugins.view import sql
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import sql as store_sql
-from hud_mcp.store.database import Database
+from hud_mcp.store.archive import Database
 from hud_mcp.store.store import opened_store as opened_store  # a service of this plugin
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.plugins.operate import sql
 from hud_mcp.plugins.operate.replicas.known import KnownConnection, OtherReplica, Route
 from hud_mcp.plugins.operate.replicas.message import Announced
-from hud_mcp.store.database import Database
+from hud_mcp.store.archive import Database
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

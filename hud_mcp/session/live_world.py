@@ -19,8 +19,8 @@ from hud_mcp.environment.template import Template
 from hud_mcp.environment.tool import Tool
 from hud_mcp.environment.world import SharedService, World, as_world, current_world
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
+from hud_mcp.session.draft import Pointer, in_picture_pixels
 from hud_mcp.session.history import SnapshotNotes
-from hud_mcp.session.pointer import Pointer, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.session.spec import GroupSetup
 from hud_mcp.store.stored_session import StoredSession

@@ -21,8 +21,8 @@ from hud_mcp.errors import (
 )
 from hud_mcp.record.values import UNDONE
 from hud_mcp.session import events as ev
-from hud_mcp.session.changes import Changes
 from hud_mcp.session.draft import Stepped
+from hud_mcp.session.events import Changes
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life
 from hud_mcp.session.log import callback_context, clean_context

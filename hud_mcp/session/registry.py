@@ -11,7 +11,7 @@ from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity, Leaving, Lifecycle, OpenEndpoints, Program
 from hud_mcp.session.catalogue import Catalogue
-from hud_mcp.session.changes import Changes
+from hud_mcp.session.events import Changes
 from hud_mcp.session.finding import Finding, SharedConnections
 from hud_mcp.session.resumption import Resumption
 from hud_mcp.session.roster import Roster

@@ -22,10 +22,10 @@ from hud_mcp.errors import (
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.carry_out import EFFECTS
-from hud_mcp.session.changes import Changes
 from hud_mcp.session.direct import Access, access
 from hud_mcp.session.draft import StepKind, Stepped
 from hud_mcp.session.events import (
+    Changes,
     EndWanted,
     Meets,
     Phase,

@@ -19,7 +19,7 @@ from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.registry import service
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.capacity import Capacity, Count
-from hud_mcp.session.changes import Changes
+from hud_mcp.session.events import Changes
 from hud_mcp.session.finding import Finding
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.roster import Roster

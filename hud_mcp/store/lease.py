@@ -61,7 +61,7 @@ class Lease:
         )
         lock.acquire(timeout=0)
         self._lock, self.is_registered = lock, True
-        sql.servers.insert_server(connection, self.server_id, self.details)
+        sql.sessions.insert_server(connection, self.server_id, self.details)
         self._bury_the_dead(connection)
 
     def forget(self, *, stays: bool = False) -> None:
@@ -83,31 +83,31 @@ class Lease:
     def beat(self, connection: "Connection") -> None:
         """Give a sign of life, and register a server again that was taken for dead."""
         # Another server has taken this one for dead and removed its entry.
-        if not sql.servers.beat(connection, self.server_id):
-            sql.servers.insert_server(connection, self.server_id, self.details)
+        if not sql.sessions.beat(connection, self.server_id):
+            sql.sessions.insert_server(connection, self.server_id, self.details)
 
     def leave(self, connection: "Connection") -> None:
         """Release every session, and remove the entry."""
-        sql.servers.let_go(connection, self.server_id, utc_now())
+        sql.sessions.let_go(connection, self.server_id, utc_now())
 
     def is_alive(self, connection: "Connection", server_id: str) -> bool:
         """Whether a server may still work on its sessions."""
         if server_id == self.server_id and self.is_registered:
             return True
         # To look at a lock file is to hold it for a moment, which another server would see.
-        sql.servers.look_alone(connection)
-        row = sql.servers.find_server(connection, server_id)
+        sql.sessions.look_alone(connection)
+        row = sql.sessions.find_server(connection, server_id)
         if row is None or _is_free(self._path(server_id)):
             return False
-        return sql.servers.silent_s(connection, row) < self.lease_s
+        return sql.sessions.silent_s(connection, row) < self.lease_s
 
     def bury(self, connection: "Connection", server_id: str) -> None:
         """Release the sessions of a dead server."""
-        row = sql.servers.find_server(connection, server_id)
+        row = sql.sessions.find_server(connection, server_id)
         logger.info("server %s has ended; its sessions can go on elsewhere", server_id)
         if row is not None:
-            sql.servers.mark_lost_power(connection, row)
-        sql.servers.let_go(connection, server_id, utc_now() if row is None else row.beat_at)
+            sql.sessions.mark_lost_power(connection, row)
+        sql.sessions.let_go(connection, server_id, utc_now() if row is None else row.beat_at)
         self._graves.append(self._path(server_id))
 
     def conclude(self, *, committed: bool) -> None:
@@ -130,7 +130,7 @@ class Lease:
                 return None
             self.bury(connection, row.owner)
         # Several servers may see it free; the database lets one through.
-        is_mine = row.owner == self.server_id or sql.servers.take_free(
+        is_mine = row.owner == self.server_id or sql.sessions.take_free(
             connection, self.server_id, trajectory_id
         )
         return (row.stored_bytes or 0) if is_mine else None
@@ -146,7 +146,7 @@ class Lease:
 
     def _bury_the_dead(self, connection: "Connection") -> None:
         """Remove the entries of servers that were killed while they owned nothing."""
-        for other in sql.servers.list_others(connection, self.server_id):
+        for other in sql.sessions.list_others(connection, self.server_id):
             if not self.is_alive(connection, other):
                 self.bury(connection, other)
 

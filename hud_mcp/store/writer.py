@@ -319,7 +319,7 @@ class Writer:
         connection = self._connection
         try:
             # Without a name for the machine's start, nobody could find out that power was lost.
-            sql.engine.synchronise(connection, fully=lasts or not sql.servers.boot_name())
+            sql.engine.synchronise(connection, fully=lasts or not sql.sessions.boot_name())
             with connection.begin():
                 sql.engine.check_file(connection)
                 with closing(sql.statements.Driver(connection)) as driver:
@@ -335,7 +335,11 @@ class Writer:
     def _open_lanes(self, batch: list[Write]) -> None:
         """Give each event loop that has written a lane, if the database is a file."""
         connection = self._connection
-        if connection is None or connection.dialect.name != "sqlite" or not sql.servers.boot_name():
+        if (
+            connection is None
+            or connection.dialect.name != "sqlite"
+            or not sql.sessions.boot_name()
+        ):
             return  # each step then waits for the disk
         for loop in {write.waiting.get_loop() for write in batch} - set(self._lanes):
             self._close_lanes(ended=True)

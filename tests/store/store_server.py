@@ -19,7 +19,7 @@ from records import AT, begin, receipt, step
 
 import hud_mcp
 import hud_mcp.store.lease
-import hud_mcp.store.sql.servers
+import hud_mcp.store.sql.sessions
 from hud_mcp.errors import HudMcpError
 from hud_mcp.store import Store
 
@@ -110,7 +110,7 @@ def _main(  # noqa: PLR0917  # what a process is started with
     sys.path[:] = path
     os.environ.update(environment)
     if machine:
-        hud_mcp.store.sql.servers.machine = lambda: machine
+        hud_mcp.store.sql.sessions.machine = lambda: machine
     anyio.run(_serve, pipe, Store(url, lease_s=lease_s))
 
 
@@ -179,4 +179,4 @@ async def _set_clock(hours: float) -> None:
     """Let this process's clock go wrong."""
     off = timedelta(hours=hours)
     hud_mcp.store.lease.utc_now = lambda: datetime.now(UTC) + off
-    hud_mcp.store.sql.servers.utc_now = lambda: datetime.now(UTC) + off
+    hud_mcp.store.sql.sessions.utc_now = lambda: datetime.now(UTC) + off

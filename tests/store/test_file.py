@@ -21,7 +21,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import NewStep, Store
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.sql import reading, servers
+from hud_mcp.store.sql import reading, sessions
 from hud_mcp.store.sql.engine import open_engine
 from hud_mcp.values.observation import Screenshot
 
@@ -60,8 +60,8 @@ async def test_where_no_start_of_the_machine_is_known_everything_waits_for_the_d
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody could tell that the power was lost, so nothing may be."""
-    servers.machine()  # it is known by that start, here as in other processes
-    monkeypatch.setattr(servers, "boot_name", lambda: None)
+    sessions.machine()  # it is known by that start, here as in other processes
+    monkeypatch.setattr(sessions, "boot_name", lambda: None)
     store = Store(tmp_path / "store.sqlite3")
     seen: list[object] = []
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hud_mcp.store.sql import engine as engine
     from hud_mcp.store.sql import jobs as jobs
     from hud_mcp.store.sql import reading as reading
-    from hud_mcp.store.sql import servers as servers
     from hud_mcp.store.sql import sessions as sessions
     from hud_mcp.store.sql import statements as statements
     from hud_mcp.store.sql import turns as turns

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from hud_mcp.base.version import __version__
+from hud_mcp.base import __version__
 from hud_mcp.cli.help import shared_options
 from hud_mcp.cli.process import discard_output, interrupted_quietly, without_collecting
 from hud_mcp.cli.tokens import hide_operator_token

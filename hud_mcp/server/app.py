@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from hud_mcp.base.version import __version__
+from hud_mcp.base import __version__
 from hud_mcp.errors import clipped
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call

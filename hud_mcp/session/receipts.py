@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from hud_mcp.base import __version__
 from hud_mcp.base.contention import Contention
-from hud_mcp.base.version import __version__
 from hud_mcp.environment.task import Task
 from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session.caller import Caller

@@ -12,9 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from hud_mcp.base import libraries
+from hud_mcp.base import __version__, libraries
 from hud_mcp.base.child import OwnServer
-from hud_mcp.base.version import __version__
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SourceNotFound, sole_cause
 from hud_mcp.loading.source import lasting_source
 from hud_mcp.plugins.hand.place import Lock, Notes, Place

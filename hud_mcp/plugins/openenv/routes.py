@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from hud_mcp.base.version import __version__
+from hud_mcp.base import __version__
 from hud_mcp.cli.wires import Served, Wire
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.openenv.episode import Episode, Refused, split_of

@@ -21,7 +21,7 @@ from urllib.request import url2pathname
 
 import tomlkit
 
-from hud_mcp.base.version import __version__
+from hud_mcp.base import __version__
 from hud_mcp.errors import HudMcpError, LimitReached, NotInstalled, OutputExists, SourceNotFound
 from hud_mcp.plugins.install.clients.client import Client
 from hud_mcp.plugins.install.clients.entry import Entry, serve_arguments

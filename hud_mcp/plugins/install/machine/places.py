@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.base import version
+from hud_mcp import base as version
 from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Finding, Need

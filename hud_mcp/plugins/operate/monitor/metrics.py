@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from hud_mcp.base import __version__
 from hud_mcp.base.telemetry import Span
-from hud_mcp.base.version import __version__
 from hud_mcp.plugins.operate.monitor import libraries
 from hud_mcp.session.registry import Sessions
 

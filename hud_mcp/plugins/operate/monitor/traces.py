@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from hud_mcp.base import __version__
 from hud_mcp.base.telemetry import Span, add_fields, listen
-from hud_mcp.base.version import __version__
 from hud_mcp.errors import NotInstalled
 from hud_mcp.plugins.operate.monitor import libraries
 

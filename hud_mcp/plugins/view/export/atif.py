@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hud_mcp.base.version import __version__
+from hud_mcp.base import __version__
 from hud_mcp.plugins.view.export.exporting import Export, Output
 from hud_mcp.plugins.view.export.files import PictureFolder, to_json
 from hud_mcp.record.job import Job

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import anyio.to_thread
 
-from hud_mcp.base.version import __version__
+from hud_mcp.base import __version__
 from hud_mcp.errors import DamagedRecord, HudMcpError, SourceNotFound, did_you_mean
 from hud_mcp.plugins.view.export.files import (
     MANIFEST,

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import anyio.to_thread
 
-from hud_mcp.base.version import __version__
+from hud_mcp.base import __version__
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
 from hud_mcp.plugins.view.export.columns import COLUMNS, Column, step_row, trajectory_row, turn_row

@@ -17,7 +17,7 @@ import orjson
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.kind import AgentKind
-from hud_mcp.base.child import child_environment, ended_in_order
+from hud_mcp.base.process import child_environment, ended_in_order
 from hud_mcp.base.reaper import reaped
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, InvalidAgent

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hud_mcp.base.child import shown_command
+from hud_mcp.base.process import shown_command
 from hud_mcp.cli.help import Command
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.source import shipped_folder, shipped_name

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from hud_mcp.base.signals import stop_signals
+from hud_mcp.base.process import stop_signals
 
 __all__ = ["Interruption", "watched_signals"]
 

@@ -18,7 +18,7 @@ from anyio import lowlevel
 from hud_mcp.base import libraries
 from hud_mcp.base.egress import read_hosts
 from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of, read_address
-from hud_mcp.base.signals import Deadline, interruptible, stop_signals
+from hud_mcp.base.process import Deadline, interruptible, stop_signals
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.greeting import greet_over_http, greet_over_stdio
 from hud_mcp.cli.process import raise_file_limit, without_collecting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.base.child import own_command as own_command
+    from hud_mcp.base.process import own_command as own_command
     from hud_mcp.environment.taskset import Taskset as Taskset
     from hud_mcp.loading.public import SETS as SETS
     from hud_mcp.loading.sets import find_sets as find_sets

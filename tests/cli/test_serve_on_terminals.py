@@ -12,7 +12,7 @@ from skips import ELSEWHERE
 from terminals import Terminal
 from waiting import PATIENCE_S
 
-from hud_mcp.base.child import own_command
+from hud_mcp.base.process import own_command
 
 if sys.platform != "win32":
     pass

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from made_homes import SETTINGS, make_home
 
-from hud_mcp.base.child import own_command
+from hud_mcp.base.process import own_command
 from hud_mcp.cli import main
 from hud_mcp.plugins.install.clients.change import Configuration
 from hud_mcp.plugins.install.clients.client import CLIENTS

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.base.child import TOKENS, OwnServer
+from hud_mcp.base.process import TOKENS, OwnServer
 from hud_mcp.errors import EnvironmentFailed
 
 pytestmark = pytest.mark.anyio

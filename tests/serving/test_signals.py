@@ -10,13 +10,13 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.base.signals import stop_signals
+from hud_mcp.base.process import stop_signals
 
 pytestmark = pytest.mark.anyio
 
 BLOCKED = """
 import anyio, signal, time
-from hud_mcp.base.signals import stop_signals
+from hud_mcp.base.process import stop_signals
 
 async def main():
     with stop_signals(lambda number: None, patience={patience}):

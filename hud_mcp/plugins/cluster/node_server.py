@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hud_mcp.base.child import OwnServer
+from hud_mcp.base.process import OwnServer
 from hud_mcp.plugins import cluster
 
 _STARTED = "HUD_MCP_URL="

@@ -15,8 +15,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, SocketAttribute, SocketStream
 
-from hud_mcp.base.child import TOKENS
 from hud_mcp.base.listening import LOOPBACK
+from hud_mcp.base.process import TOKENS
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.loading.source import Source, load_environments

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from hud_mcp.base import __version__, libraries
-from hud_mcp.base.child import OwnServer
+from hud_mcp.base.process import OwnServer
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SourceNotFound, sole_cause
 from hud_mcp.loading.source import lasting_source
 from hud_mcp.plugins.hand.place import Lock, Notes, Place

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.base import __version__
-from hud_mcp.base.signals import Deadline
+from hud_mcp.base.process import Deadline
 from hud_mcp.plugins.hand.place import Lock, Notes, Place
 from hud_mcp.server.app import build_server
 from hud_mcp.server.http import http_app

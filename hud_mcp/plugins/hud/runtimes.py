@@ -12,8 +12,8 @@ from typing import Protocol
 
 import anyio.abc
 
-from hud_mcp.base.child import OwnServer, make_secret_file
 from hud_mcp.base.listening import LOOPBACK, port_of
+from hud_mcp.base.process import OwnServer, make_secret_file
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset

@@ -16,7 +16,7 @@ import anyio
 import orjson
 
 from hud_mcp.base.lines import LineBuffer, Overlong, dump_line
-from hud_mcp.base.signals import stop_signals
+from hud_mcp.base.process import stop_signals
 from hud_mcp.server.local import LocalTools
 from hud_mcp.server.stdio.descriptors import Input, Output, StdioStreams, open_output
 from hud_mcp.session.caller import ONLY

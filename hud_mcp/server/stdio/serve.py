@@ -10,7 +10,7 @@ from typing import Any, Final
 import anyio
 from mcp.server.lowlevel import Server
 
-from hud_mcp.base.signals import stop_signals
+from hud_mcp.base.process import stop_signals
 from hud_mcp.server.stdio.descriptors import Input, StdioStreams, open_output
 from hud_mcp.server.stdio.dispatcher import Dispatcher, StdioLimits
 

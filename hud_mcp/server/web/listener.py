@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from hud_mcp.base.signals import stop_signals
+from hud_mcp.base.process import stop_signals
 
 __all__ = ["BoundedProtocol", "Connections", "WebServer", "admitting", "serving"]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 
 from hud_mcp.base import telemetry
-from hud_mcp.base.child import shown_command
+from hud_mcp.base.process import shown_command
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import Crashes, send

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from hud_mcp.agents.agent import Reply
-from hud_mcp.base.child import OwnServer
+from hud_mcp.base.process import OwnServer
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 from hud_mcp.rollout.link import http_client
 from hud_mcp.values.call import LIST_TASKS, STEP

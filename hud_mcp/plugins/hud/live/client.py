@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from hud_mcp import errors
 from hud_mcp.base import libraries
-from hud_mcp.base.child import OwnServer, make_secret_file
+from hud_mcp.base.process import OwnServer, make_secret_file
 from hud_mcp.errors import (
     EnvironmentFailed,
     HudMcpError,

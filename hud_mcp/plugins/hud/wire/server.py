@@ -12,7 +12,7 @@ from typing import Any, Self, cast
 import anyio
 
 from hud_mcp.base.listening import is_loopback, port_of, take_port
-from hud_mcp.base.signals import stop_signals
+from hud_mcp.base.process import stop_signals
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hud.operations import Operations

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hud_mcp.base.child import shown_command
+from hud_mcp.base.process import shown_command
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import asks_here, make_console
 from hud_mcp.environment.taskset import Taskset

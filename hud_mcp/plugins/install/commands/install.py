@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import click
 
-from hud_mcp.base.child import own_command, shown_command
+from hud_mcp.base.process import own_command, shown_command
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.sources import load
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration

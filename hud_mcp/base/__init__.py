@@ -1,3 +1,3 @@
-"""Parts that every room uses: text, time, hosts, sockets, the log and the names that load late."""
+"""Parts that every room uses: text, time, hosts, the log, late names, and the package's version."""
 
 __version__ = "0.1.0"

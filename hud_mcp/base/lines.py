@@ -1,4 +1,4 @@
-"""Lines of bytes and of JSON: a stream cut into bounded lines, and JSON Lines."""
+"""Lines of bytes and JSON: bounded lines of a stream, JSON Lines, and JSON for every database."""
 
 import json
 import math

@@ -1,7 +1,7 @@
-"""A server of this program as its child process: its command, its environment, its token, its end.
+"""The processes of this program: its command, its servers as children, and the signals that end it.
 
-It gets no token in its environment, which other processes of this user read in `/proc` while it
-runs. Its own token goes over its standard input.
+A child gets no token in its environment, which other processes of this user read in `/proc` while
+it runs. Its own token goes over its standard input.
 """
 
 import asyncio
@@ -31,6 +31,9 @@ from anyio.streams.text import TextReceiveStream
 
 from hud_mcp.base.secrets import hidden_for_children
 from hud_mcp.errors import EnvironmentFailed
+
+logger = logging.getLogger(__name__)
+
 
 _SECRETS = ("OPERATOR_TOKEN", "TOKEN", "CHANNEL_TOKEN", "METRICS_TOKEN", "REPLICA_SECRET")
 TOKENS = frozenset(f"HUD_MCP_{each}" for each in _SECRETS)
@@ -281,8 +284,6 @@ def interruptible() -> Generator[None]:
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
-
-logger = logging.getLogger(__name__)
 
 _WITHIN_S = 1.85
 """The longest end; the rest of two seconds is for the system to clean up."""

@@ -33,6 +33,8 @@ from hud_mcp.session.spec import SessionSpec, in_patience
 from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import SessionFacts, StoredSession
 
+logger = logging.getLogger(__name__)
+
 
 class _NewLife(Protocol):
     """A session whose new life has not begun."""
@@ -112,8 +114,6 @@ async def _repeat_steps(session: _NewLife, stored: StoredSession) -> None:
     session.life.measuring.restore(stored.trajectory.steps)
     session.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)
 
-
-logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 """The wait before an end is written again that could not be written."""

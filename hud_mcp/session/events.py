@@ -1,4 +1,4 @@
-"""The phases of a session, the events that state its facts, and the effects that follow.
+"""The phases of a session, the events that state its facts, the effects, and their listeners.
 
 The `life` of an event is the number of the world's life that it comes from.
 """
@@ -12,6 +12,9 @@ from typing import Literal, TypeAlias
 
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.session_end import SessionEnd
+
+logger = logging.getLogger(__name__)
+
 
 SessionState = Literal["starting", "resuming", "open", "grading", "parked", "ended"]
 """The names of phases for callers."""
@@ -350,8 +353,6 @@ Effect: TypeAlias = (
     | Resume
 )
 
-
-logger = logging.getLogger(__name__)
 
 Listener = Callable[[], None]
 """Runs in the turn of the change, so it must be short and raise nothing."""

@@ -1,4 +1,4 @@
-"""A session's history by its record: steps that stand, deaths of its world, measurements.
+"""A session's history by its record: steps that stand, deaths, measurements, and snapshots.
 
 A call in which the world dies is undone: no replay repeats it, and every server counts it. One
 death may have any cause. The same death after the world was resumed is the agent's doing.

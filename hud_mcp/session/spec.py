@@ -1,4 +1,4 @@
-"""The parts of a session that never change, and the setup that it may share with its group."""
+"""The parts of a session that never change: its spec, its bounds, and its group's setup."""
 
 import asyncio
 import logging
@@ -17,6 +17,9 @@ from hud_mcp.environment.world import World
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Value
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Limits(Value):
@@ -39,9 +42,6 @@ class Limits(Value):
     )
     log_lines: int = Field(default=10_000, ge=0)
 
-
-logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 PATIENCE_S = 5.0
 """The longest cleanup of a template or a world."""

@@ -35,6 +35,9 @@ from hud_mcp.store import Store
 from hud_mcp.values.action import Action, ResponseAction
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult
 
+logger = logging.getLogger(__name__)
+
+
 _LOOK_S = 5.0
 """The longest look at a world as it is answered; the answer waits no longer."""
 _KEEP_S = 20.0
@@ -223,9 +226,6 @@ async def _picture(store: Store, step: TrajectoryStep) -> Screenshot | None:
 def _answers(step: TrajectoryStep) -> bool:
     """Whether the last performed action submitted an answer."""
     return bool(step.performed) and step.actions[step.performed - 1].get("type") == "response"
-
-
-logger = logging.getLogger(__name__)
 
 
 def check_actions(life: Life, actions: Sequence[Action]) -> None:

@@ -1,4 +1,4 @@
-"""The readable part of a record: sessions, jobs, trajectories, their steps, lines and pictures."""
+"""One database, and the readable part of its record: sessions, jobs, steps, lines and pictures."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The store's tables. Importing this loads SQLAlchemy; only an opened store does.
+"""The tables of the store, and their column types. Only an opened store loads them.
 
 A change here needs a revision in `migrations.py` and a higher `VERSION`. A test compares the result
 of the revisions with the declared tables.

@@ -1,6 +1,8 @@
-"""Rows of sessions that a server resumes, or seldom changes. Over an open connection.
+"""Rows of sessions, and of the servers that own them. Each function takes an open connection.
 
-A change checks that its server still owns the session, and holds the session's row meanwhile.
+A change checks that its server still owns the session, and holds the session's row meanwhile. A
+server knows the start of its machine: its writes before that may be lost with the power. A
+container has its host's start, as it shares the host's cache of the disk.
 """
 
 import ctypes

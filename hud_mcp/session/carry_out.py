@@ -5,11 +5,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from hud_mcp.base import telemetry
 from hud_mcp.base.lines import storable
-from hud_mcp.environment.prompt import Prompt
 from hud_mcp.errors import (
     HudMcpError,
     LimitReached,
@@ -20,99 +19,17 @@ from hud_mcp.errors import (
 )
 from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session import events as ev
-from hud_mcp.session.events import Event, NotBack, Phase, Resumed, Staged
+from hud_mcp.session.events import NotBack, Phase, Resumed, Staged
 from hud_mcp.session.held_task import HeldTask, Rest
 from hud_mcp.session.history import DiedAgain
-from hud_mcp.session.journal import Journal
-from hud_mcp.session.life import Life
 from hud_mcp.session.log import take_rest
 from hud_mcp.session.receipts import died_text, make_receipt
 from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.session_end import SessionEnd, died_again, unread
-from hud_mcp.session.spec import SessionSpec, in_patience
-from hud_mcp.session.state import State
+from hud_mcp.session.spec import in_patience
 from hud_mcp.store.stored_session import SessionFacts, StoredSession
 
 logger = logging.getLogger(__name__)
-
-
-class _NewLife(Protocol):
-    """A session whose new life has not begun."""
-
-    spec: SessionSpec
-    state: State
-    life: Life
-    journal: Journal
-    prompt: Prompt | None
-    failure: HudMcpError | None
-
-    def stage(self) -> None: ...
-
-    def touch(self) -> None: ...
-
-    def post(self, event: Event) -> State: ...
-
-
-async def resume_life(session: _NewLife, stored: StoredSession) -> None:
-    """Bring a new life to the record; an event tells the session of success or failure."""
-    number = session.state.life
-    began_s = time.monotonic()
-    try:
-        session.stage()
-        if session.post(Staged(number)).is_driven:
-            await _repeat_record(session, stored, began_s)
-    except (StoreFailed, SessionTaken) as exc:
-        # The record could not be used. It waits there as it was, for another try.
-        session.failure = exc
-        session.post(NotBack(number, SessionEnd.left_to_record()))
-    except DiedAgain as exc:
-        again = died_again(session.life.world.died or str(exc))
-        lost = SessionEnd.lost(exc)
-        session.post(NotBack(number, lost if session.state.died is None else again))
-    except HudMcpError as exc:
-        session.post(NotBack(number, SessionEnd.lost(exc)))
-    except BaseException:
-        session.post(NotBack(number, SessionEnd.left_to_record()))
-        raise
-
-
-async def _repeat_record(session: _NewLife, stored: StoredSession, began_s: float) -> None:
-    life, journal, steps = session.life, session.journal, stored.trajectory.steps
-    prompt = await life.driver.wait_for_prompt()
-    if prompt is None:  # it has its end
-        return
-    if stored.trajectory.prompt is None:  # nobody was told of it yet
-        await journal.save_prompt(prompt.text)
-    # Another prompt would ask for something else than the agent was told.
-    elif storable(prompt.text) != stored.trajectory.prompt:
-        raise WorldLost("its template now yields another prompt")
-    session.prompt = prompt
-    if session.state.phase is not Phase.RESUMING:
-        return
-    life.turn.open()
-    took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
-    bound_s = session.spec.limits.setup_s + 2 * max(0.0, took_s)
-    await life.turn.call(partial(_repeat_steps, session, stored), bound_s)
-    took_s = time.monotonic() - began_s
-    journal.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
-    journal.mark(was_stopped=False)
-    answer = submitted_answer(steps)
-    if answer is not None:
-        if not session.state.is_coming_back:
-            # Counted, because a grading that ends its server again and again must end itself.
-            journal.mark(lost_gradings=stored.facts.lost_gradings + 1)
-            journal.log("its answer is graded again, as its server ended before it had a grade")
-        # Before: it is how gradings that end it are counted, and whose it is to grade.
-        await journal.flush()
-    session.touch()
-    telemetry.add("resumed", environment=session.spec.environment.name)
-    session.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
-
-
-async def _repeat_steps(session: _NewLife, stored: StoredSession) -> None:
-    await session.life.world.resume(stored)
-    session.life.measuring.restore(stored.trajectory.steps)
-    session.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)
 
 
 _RETRY_S = 1.0
@@ -129,27 +46,7 @@ def _start_driver(task: HeldTask, _: ev.StartDriver) -> None:
     task.life.driver.start(opening)
 
 
-def _submit(task: HeldTask, effect: ev.Submit) -> None:
-    task.life.driver.submit(effect.answer)
-
-
-def _proceed(task: HeldTask, _: ev.Proceed) -> None:
-    task.life.driver.proceed()
-
-
-def _dismiss(task: HeldTask, effect: ev.Dismiss) -> None:
-    task.life.driver.dismiss(effect.end)
-
-
-def _abort(task: HeldTask, effect: ev.Abort) -> None:
-    task.life.driver.abort(effect.end)
-
-
 # The calls on the world.
-
-
-def _open_turn(task: HeldTask, _: ev.StartCommands) -> None:
-    task.life.turn.open()
 
 
 def _cut_off(task: HeldTask, _: ev.CutOff) -> None:
@@ -193,10 +90,6 @@ def _close_world(task: HeldTask, _: ev.CloseWorld) -> Rest | None:
     return partial(in_patience, world.close, "closing the world", task.journal.log)
 
 
-def _examine(task: HeldTask, effect: ev.Examine) -> Rest:
-    return partial(_look_whether_dead, task, effect.reason)
-
-
 async def _look_whether_dead(task: HeldTask, reason: str | None) -> None:
     life, died = task.life, None
     facts = task.stored.facts if task.stored is not None else SessionFacts()
@@ -218,18 +111,6 @@ async def _look_whether_dead(task: HeldTask, reason: str | None) -> None:
 
 
 # The record.
-
-
-def _mark(task: HeldTask, effect: ev.Mark) -> None:
-    task.journal.mark(**{effect.fact: True})
-
-
-def _log_line(task: HeldTask, effect: ev.LogLine) -> None:
-    task.journal.log(effect.line)
-
-
-def _record(task: HeldTask, effect: ev.Record) -> Rest:
-    return partial(_record_end, task, effect)
 
 
 async def _record_end(task: HeldTask, effect: ev.Record) -> None:
@@ -350,10 +231,6 @@ def _tell(task: HeldTask, _: ev.Tell) -> None:
         )
 
 
-def _resume(task: HeldTask, _: ev.Resume) -> Rest:
-    return partial(_resume_life, task)
-
-
 async def _resume_life(task: HeldTask) -> None:
     """Open the world anew, and bring it to the last recorded step."""
     number = task.state.life
@@ -366,27 +243,89 @@ async def _resume_life(task: HeldTask) -> None:
         task.post(ev.NotBack(number, unread(exc)))
         return
     if task.stored is not None:
-        await resume_life(task, task.stored)
+        await _resume_from(task, task.stored)
+
+
+async def _resume_from(session: HeldTask, stored: StoredSession) -> None:
+    """Bring a new life to the record; an event tells the session of success or failure."""
+    number = session.state.life
+    began_s = time.monotonic()
+    try:
+        session.stage()
+        if session.post(Staged(number)).is_driven:
+            await _repeat_record(session, stored, began_s)
+    except (StoreFailed, SessionTaken) as exc:
+        # The record could not be used. It waits there as it was, for another try.
+        session.failure = exc
+        session.post(NotBack(number, SessionEnd.left_to_record()))
+    except DiedAgain as exc:
+        again = died_again(session.life.world.died or str(exc))
+        lost = SessionEnd.lost(exc)
+        session.post(NotBack(number, lost if session.state.died is None else again))
+    except HudMcpError as exc:
+        session.post(NotBack(number, SessionEnd.lost(exc)))
+    except BaseException:
+        session.post(NotBack(number, SessionEnd.left_to_record()))
+        raise
+
+
+async def _repeat_record(session: HeldTask, stored: StoredSession, began_s: float) -> None:
+    life, journal, steps = session.life, session.journal, stored.trajectory.steps
+    prompt = await life.driver.wait_for_prompt()
+    if prompt is None:  # it has its end
+        return
+    if stored.trajectory.prompt is None:  # nobody was told of it yet
+        await journal.save_prompt(prompt.text)
+    # Another prompt would ask for something else than the agent was told.
+    elif storable(prompt.text) != stored.trajectory.prompt:
+        raise WorldLost("its template now yields another prompt")
+    session.prompt = prompt
+    if session.state.phase is not Phase.RESUMING:
+        return
+    life.turn.open()
+    took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
+    bound_s = session.spec.limits.setup_s + 2 * max(0.0, took_s)
+    await life.turn.call(partial(_repeat_steps, session, stored), bound_s)
+    took_s = time.monotonic() - began_s
+    journal.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
+    journal.mark(was_stopped=False)
+    answer = submitted_answer(steps)
+    if answer is not None:
+        if not session.state.is_coming_back:
+            # Counted, because a grading that ends its server again and again must end itself.
+            journal.mark(lost_gradings=stored.facts.lost_gradings + 1)
+            journal.log("its answer is graded again, as its server ended before it had a grade")
+        # Before: it is how gradings that end it are counted, and whose it is to grade.
+        await journal.flush()
+    session.touch()
+    telemetry.add("resumed", environment=session.spec.environment.name)
+    session.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
+
+
+async def _repeat_steps(session: HeldTask, stored: StoredSession) -> None:
+    await session.life.world.resume(stored)
+    session.life.measuring.restore(stored.trajectory.steps)
+    session.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)
 
 
 EFFECTS: Mapping[type, Callable[[HeldTask, Any], Rest | None]] = {
     ev.StartDriver: _start_driver,
-    ev.Submit: _submit,
-    ev.Proceed: _proceed,
-    ev.Dismiss: _dismiss,
-    ev.Abort: _abort,
-    ev.StartCommands: _open_turn,
+    ev.Submit: lambda task, effect: task.life.driver.submit(effect.answer),
+    ev.Proceed: lambda task, _: task.life.driver.proceed(),
+    ev.Dismiss: lambda task, effect: task.life.driver.dismiss(effect.end),
+    ev.Abort: lambda task, effect: task.life.driver.abort(effect.end),
+    ev.StartCommands: lambda task, _: task.life.turn.open(),
     ev.CutOff: _cut_off,
     ev.StopCommands: _stop_calls,
     ev.CatchUp: _catch_up,
-    ev.Examine: _examine,
-    ev.Mark: _mark,
-    ev.LogLine: _log_line,
-    ev.Record: _record,
+    ev.Examine: lambda task, effect: partial(_look_whether_dead, task, effect.reason),
+    ev.Mark: lambda task, effect: task.journal.mark(**{effect.fact: True}),
+    ev.LogLine: lambda task, effect: task.journal.log(effect.line),
+    ev.Record: lambda task, effect: partial(_record_end, task, effect),
     ev.Tell: _tell,
     ev.RefuseWaiting: _refuse_waiting,
     ev.CloseWorld: _close_world,
     ev.WriteLog: _write_log,
-    ev.Resume: _resume,
+    ev.Resume: lambda task, _: partial(_resume_life, task),
 }
 """The function of each effect. It does at once what can be done, and returns the rest, or None."""

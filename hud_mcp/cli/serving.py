@@ -228,7 +228,7 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
         yield
         return
     listener = listen(LOOPBACK, options["live"])
-    sessions.serve_live_at(base_url(LOOPBACK, port_of(listener)))
+    sessions.live_base = base_url(LOOPBACK, port_of(listener))
     logger.info("live pages are at %s/live/", sessions.live_base)
     routes = service("live routes")(
         sessions.store, hosts=surfaces.Hosts(LOOPBACK), log=options["live_log"]
@@ -257,7 +257,7 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     public = options["public_url"]
 
     def announce(url: str) -> None:
-        sessions.serve_live_at(public or base_url(host, urlsplit(url).port or 0))
+        sessions.live_base = public or base_url(host, urlsplit(url).port or 0)
         click.echo(f"HUD_MCP_URL={url}", file=printed)
         for line in lines:
             click.echo(line, file=printed)

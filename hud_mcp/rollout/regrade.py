@@ -128,7 +128,7 @@ class Regrader:
                 "metadata": {**row.metadata, "regrade_of": run.id},
             }
         )
-        environment = self._sessions.find_environment(task.env)
+        environment = self._sessions.catalogue.find_environment(task.env)
         task = environment.bind(task)
         template = environment.template_of(task)
         steps = stored.trajectory.steps

@@ -181,7 +181,7 @@ class _Surface:
             for tool in self._listed.tools
             if _HEADER in repr(tool.input_schema)
         }
-        self.instructions = "\n".join([instructions(self.view), *sessions.notes()])
+        self.instructions = "\n".join([instructions(self.view), *sessions.catalogue.notes()])
         self._agents_instructions = instructions(agents_view)
 
     def schema_of_headers(self, name: str) -> Mapping[str, Any] | None:

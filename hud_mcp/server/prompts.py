@@ -86,7 +86,7 @@ class Prompts:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.")
         try:
             task = self._task(name, arguments)
-            session = self._sessions.untouched(task, caller)
+            session = self._sessions.roster.untouched(task, caller)
             if session is None:
                 session = await self._sessions.start(task, caller=caller, provisional=True)
         except HudMcpError as exc:
@@ -125,7 +125,7 @@ class Prompts:
             hint = did_you_mean(name, self._templates)
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.{hint}")
         environment, template = self._templates[name]
-        return self._sessions.mint(
+        return self._sessions.catalogue.mint(
             template.id, template.arguments.parse_text(arguments), environment=environment.name
         )
 

@@ -110,7 +110,7 @@ class Resources:
 
     def complete(self, typed: str, caller: Caller) -> list[str]:
         """Return the caller's own session ids that begin with the typed text."""
-        return [s.id for s in self._sessions.living_of(caller) if s.id.startswith(typed)]
+        return [s.id for s in self._sessions.roster.living_of(caller) if s.id.startswith(typed)]
 
     async def key_of(self, uri: str, caller: Caller) -> str | None:
         """Return the digest of the id of the session that a caller's resource belongs to.

@@ -88,9 +88,9 @@ def screen_size(session: Session) -> dict[str, Any]:
 
 def live_address(sessions: Sessions, session: Session) -> dict[str, Any]:
     """Return the address where people can watch a session, if one is served."""
-    if sessions.live_base is None or session.live_token is None:
+    if sessions.live_base is None or session.spec.live_token is None:
         return {}
-    return {"live_url": live_url(sessions.live_base, session.live_token)}
+    return {"live_url": live_url(sessions.live_base, session.spec.live_token)}
 
 
 def instructions(view: View) -> str:

@@ -20,6 +20,7 @@ from hud_mcp.session.roster import Roster, holds_several
 from hud_mcp.session.session import Session
 from hud_mcp.session.starting import SharedWork
 from hud_mcp.store import Store
+from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import OwnSession
 
 _RECORD = "traj-"
@@ -47,15 +48,16 @@ class Finding:
     """The search for a session that its caller may have."""
 
     def __init__(self, roster: Roster, store: Store, resumption: Resumption) -> None:
-        self._roster = roster
-        self._store = store
+        self.roster = roster
+        self.store = store
         self._resumption = resumption
         self._work = SharedWork[Session | Receipt]()
         self._connections: SharedConnections | None = None
 
     def share_connections(self, connections: SharedConnections) -> None:
-        """Search the sessions of a connection over HTTP there too."""
+        """Search the sessions of a connection there, because other processes serve it too."""
         self._connections = connections
+        self._resumption.wait_to_take(LEASE_S + 5.0)
 
     async def add_to_connection(self, session: Session, caller: Caller) -> None:
         """Record the connection of a session's start, if other processes serve it too.
@@ -69,7 +71,19 @@ class Finding:
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
     ) -> Session | Receipt:
-        """Return a caller's session; the arguments and errors are those of `Sessions.find`."""
+        """Return a caller's session, at its last recorded step, or its receipt if it ended before.
+
+        A session that waits in its record is resumed first, at most `wait_s`. Callers that ask
+        meanwhile wait for that, in their order. If this call is cancelled, it is resumed
+        nevertheless.
+
+        Raises:
+            SessionNotFound: No session of this caller has the id. An unknown id and another
+                caller's give the same text.
+            SessionBusy: Another server process runs the session.
+            SessionResuming: The session is still being resumed.
+            SessionEnded: The session's server has ended, and it could not be resumed.
+        """
         of_record = None
         if session_id:
             key = digest(session_id)
@@ -110,10 +124,10 @@ class Finding:
             return None
         if self._usable(key, caller) is not None:
             return key
-        return key if await self._store.find_session(key, principal=caller.principal) else None
+        return key if await self.store.find_session(key, principal=caller.principal) else None
 
     async def current(self, session: Session) -> Session | Receipt:
-        """Return the session that goes on in another's place; raises as `Sessions.current`."""
+        """Return the session that goes on in another's place; raises as `find` does."""
         key, caller = session.secret_digest, session.caller
         here = self._usable(key, caller)
         if here is not None:
@@ -124,7 +138,7 @@ class Finding:
         return found
 
     async def resume(self, trajectory_id: str) -> Session:
-        """Resume a session, by its record's id; raises as `Sessions.resume` does."""
+        """Resume a session, by its record's id; raises as `find` does."""
         self._resumption.watch()
         found = await self._resumption.resume(trajectory_id, connection=None)
         if isinstance(found, Receipt):
@@ -145,9 +159,9 @@ class Finding:
                 "Sessions are listed over stdio, and for callers with a token of the server's "
                 "(serve --token). Without a token, the server cannot tell callers apart."
             )
-        here = {each.trajectory_id: each for each in self._roster}
+        here = {each.trajectory_id: each for each in self.roster}
         if caller.token_digest is not None:
-            found = await self._store.list_own(caller.token_digest, MOST)
+            found = await self.store.list_own(caller.token_digest, MOST)
         else:
             mine = [each for each in here.values() if each.caller.is_same(caller)]
             found = [_listed(each) for each in mine[::-1][:MOST]]
@@ -166,8 +180,8 @@ class Finding:
         if caller.is_agent or not caller.is_known:
             return None
         if caller.token_digest is not None:
-            return await self._store.find_own(caller.token_digest, trajectory_id)
-        here = self._roster.of_record(trajectory_id)
+            return await self.store.find_own(caller.token_digest, trajectory_id)
+        here = self.roster.of_record(trajectory_id)
         return here.secret_digest if here is not None and here.caller.is_same(caller) else None
 
     async def _only(self, caller: Caller) -> str:
@@ -181,11 +195,11 @@ class Finding:
                 raise SessionNotFound(holds_several(len(living)))
             if found:
                 return living[0] if living else found[-1][0]
-        return self._roster.only(caller).secret_digest
+        return self.roster.only(caller).secret_digest
 
     def _usable(self, key: str, caller: Caller) -> Session | None:
         """Return a session that can be used at once; None if it is not ready, or not here."""
-        session = self._roster.get(key)
+        session = self.roster.get(key)
         if session is None or session.caller.principal != caller.principal:
             return None
         if session.state.phase is Phase.OPEN:
@@ -206,7 +220,7 @@ class Finding:
             raise SessionResuming(RESUMING) from None
 
     async def _look_up(self, key: str, caller: Caller) -> Session | Receipt:
-        stored = await self._store.find_session(key, principal=caller.principal)
+        stored = await self.store.find_session(key, principal=caller.principal)
         if stored is None:
             raise _not_found(caller)
         trajectory_id, receipt = stored
@@ -221,7 +235,7 @@ def _listed(session: Session) -> OwnSession:
         trajectory_id=session.trajectory_id,
         task=session.task.id,
         environment=session.environment.name,
-        started_at=session.started_at,
+        started_at=session.spec.started_at,
         has_ended=session.state.is_over,
     )
 

@@ -7,22 +7,20 @@ from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity, Leaving, Lifecycle, OpenEndpoints, Program
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.events import Changes
-from hud_mcp.session.finding import Finding, SharedConnections
+from hud_mcp.session.finding import Finding
 from hud_mcp.session.resumption import Resumption
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.spec import Limits
 from hud_mcp.session.starts import SessionFactory, Start, Starts
 from hud_mcp.store import Store
-from hud_mcp.store.lease import LEASE_S
 
 
-class Sessions:
+class Sessions(Finding):
     """The registry. It belongs to the process, not to a connection or a server's lifespan.
 
     Args:
@@ -60,25 +58,14 @@ class Sessions:
         local_hosts: Iterable[str] = (),
         reloads: bool = False,
     ) -> None:
-        self._catalogue = catalogue = Catalogue(environments, tasksets)
-        self.environments = catalogue.environments
-        self.tasks = catalogue.tasks
-        self.find_environment = catalogue.find_environment
-        self.environment_of = catalogue.environment_of
-        self.notes = catalogue.notes
-        self.mint = catalogue.mint
-        self.resolve_template = catalogue.resolve_template
-        self.store = store
+        self.catalogue = Catalogue(environments, tasksets)
+        self.environments = self.catalogue.environments
         self.limits = limits = limits or Limits()
-        self.reward_policy = reward_policy
-        self.job_id = job_id
-        self.reloads = reloads
+        self.job_id, self.reloads = job_id, reloads
         self.changes = Changes()
-        self._live_base: str | None = None
+        self.live_base: str | None = None  # the address of live pages, once they are served
         self._is_left = False
-        self._lifecycle, self._shared, self.roster = Lifecycle(), Shared(), Roster()
-        roster = self.roster
-        self.living_of, self.untouched = roster.living_of, roster.untouched
+        self._lifecycle, self._shared, roster = Lifecycle(), Shared(), Roster()
         self._capacity = Capacity(
             roster, store, self._lifecycle, limits=limits, tasks=self.tasks, tries=tries
         )
@@ -93,22 +80,24 @@ class Sessions:
             changes=self.changes,
             program=self._program.watch,
         )
-        self._resumption = Resumption(
+        resumption = Resumption(
             store,
-            catalogue,
+            self.catalogue,
             capacity=self._capacity,
             make_again=factory.make_again,
             roster=roster,
             limits=limits,
             is_wanted=resumes,
         )
-        self._finding = finding = Finding(roster, store, self._resumption)
-        self.here, self.key_of, self.list_own = finding.here, finding.key_of, finding.list_own
-        self.find_own = finding.find_own
-        self.current, self.resume = finding.current, finding.resume
-        self._starts = Starts(roster, self._capacity, factory, finding, store)
+        super().__init__(roster, store, resumption)
+        self._starts = Starts(roster, self._capacity, factory, self, store)
         self._leaving = Leaving(roster, self._shared, self._lifecycle, store)
         self.move = self._leaving.move
+
+    @property
+    def tasks(self) -> Taskset:
+        """The tasks that can be started by id."""
+        return self.catalogue.tasks
 
     def begin(self) -> None:
         """Begin to grade or end what earlier servers left; else the first session begins it."""
@@ -133,23 +122,13 @@ class Sessions:
             raise
 
     def _serve(self, catalogue: Catalogue) -> None:
-        self._catalogue.become(catalogue)
-        self.tasks = self._catalogue.tasks
+        self.catalogue.become(catalogue)
         self._capacity.list(self.tasks)
 
     @property
     def takes_new(self) -> bool:
         """Whether new sessions may start: not once the server is being left, or closed."""
         return not (self._is_left or self._capacity.is_closed)
-
-    @property
-    def live_base(self) -> str | None:
-        """The address of the live pages of sessions, or None."""
-        return self._live_base
-
-    def serve_live_at(self, base: str) -> None:
-        """Set the address of the live pages of sessions."""
-        self._live_base = base
 
     async def initialize(self, environment: Environment) -> None:
         """Run an environment's initialize hooks, once in the life of the process.
@@ -173,21 +152,12 @@ class Sessions:
     ) -> Session:
         """Start a session and return it with its prompt.
 
+        A provisional one expires early until a caller acts on it, and leaves first at a limit. The
+        same call again with a chosen `session_id`, unless that was `drawn` for this call alone,
+        returns the session that the first one began. A named job gives no further try of a task.
+
         If this call is cancelled, the half-made session ends as cancelled. If its caller chose the
         id, the start goes on, and the same call again returns the session.
-
-        Args:
-            task: The task.
-            caller: The caller who starts it.
-            provisional: Whether the session expires early until a caller acts on it, and leaves
-                first at a limit.
-            session_id: An id that the caller chose. The same call again, after a lost reply,
-                returns the session that the first one began. Of several calls at once, one begins
-                it.
-            drawn: Whether that id was drawn for this call alone, so that no caller can ask again.
-            job_id: The session's job, in place of the registry's.
-            named_job_id: A job that the caller has named. It gives no further try of a task.
-            environment: The task's environment, if the catalogue lacks it.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment, or another id is to
@@ -200,7 +170,7 @@ class Sessions:
         """
         if caller.is_agent:
             raise InvalidTask("This credential is for one session, and cannot start another.")
-        environment = environment or self.environment_of(task)
+        environment = environment or self.catalogue.environment_of(task)
         self._resumption.watch()
         start = Start(
             environment.bind(task),
@@ -215,31 +185,8 @@ class Sessions:
             session = await self._starts.begin(start)
         else:
             session = await self._starts.once(start, session_id)
-        await self._finding.add_to_connection(session, caller)
+        await self.add_to_connection(session, caller)
         return session
-
-    async def find(
-        self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
-    ) -> Session | Receipt:
-        """Return a caller's session, at its last recorded step, or its receipt if it ended before.
-
-        A session that waits in its record is resumed first, at most `wait_s`. Callers that ask
-        meanwhile wait for that, in their order. If this call is cancelled, it is resumed
-        nevertheless.
-
-        Raises:
-            SessionNotFound: No session of this caller has the id. An unknown id and another
-                caller's give the same text.
-            SessionBusy: Another server process runs the session.
-            SessionResuming: The session is still being resumed.
-            SessionEnded: The session's server has ended, and it could not be resumed.
-        """
-        return await self._finding.find(session_id, caller, wait_s=wait_s)
-
-    def share_connections(self, connections: SharedConnections) -> None:
-        """Search the sessions of a connection there, because other processes serve it too."""
-        self._finding.share_connections(connections)
-        self._resumption.wait_to_take(LEASE_S + 5.0)
 
     def take_no_more(self) -> None:
         """Resume nothing unasked any more: this server is being left."""

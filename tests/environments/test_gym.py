@@ -235,15 +235,15 @@ def test_tasks_that_bind_no_context_get_one_in_turn(split: str, tmp_path: Path) 
     """It stands in the task, so that it is recorded and can be played again; so does the seed."""
     environment = load(f"gym:CARLCartPole?context={split}&seed=7&screen=0")
     sessions = Sessions([environment], store=Store(str(tmp_path / "store.sqlite3")))
-    first, second = (sessions.mint("balance", {}) for _ in range(2))
+    first, second = (sessions.catalogue.mint("balance", {}) for _ in range(2))
     assert set(first.context) == {"gravity", "length", "masscart"}
     assert first.context != second.context
     assert first.seed == 7
-    seeded = [sessions.mint("balance", {}, seed=seed).context for seed in (4, 5, 4, 24)]
+    seeded = [sessions.catalogue.mint("balance", {}, seed=seed).context for seed in (4, 5, 4, 24)]
     assert seeded[0] == seeded[2] == seeded[3] != seeded[1]
-    bound = sessions.mint("balance", {}, context={"gravity": 3.0}, seed=1)
+    bound = sessions.catalogue.mint("balance", {}, context={"gravity": 3.0}, seed=1)
     assert (bound.context, bound.seed) == ({"gravity": 3.0}, 1)
-    assert sessions.mint("balance", {}, context={}).context == {}
+    assert sessions.catalogue.mint("balance", {}, context={}).context == {}
     assert ContextSpace(environment.context_space.features).problems(first.context) == []
 
 

@@ -63,7 +63,7 @@ def typed(word: str) -> dict[str, Any]:
 async def left_behind(store: Path, env: Environment, caller: Caller = ME) -> tuple[str, str]:
     """A session that wrote tea and milk before its server stopped: its id and its record's."""
     async with registry(store, env) as sessions:
-        session = await sessions.start(sessions.mint("fill", {}), caller=caller)
+        session = await sessions.start(sessions.catalogue.mint("fill", {}), caller=caller)
         for word in ("tea", "milk"):
             await session.step((TypeAction(text=word),), Look())
         return session.id, session.trajectory_id

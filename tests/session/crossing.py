@@ -144,7 +144,7 @@ async def serving(
 
 async def begin(sessions: Sessions, caller: Caller = ME, **more: Any) -> Session:
     """A session that has written tea."""
-    session = await sessions.start(sessions.mint("fill", {}), caller=caller, **more)
+    session = await sessions.start(sessions.catalogue.mint("fill", {}), caller=caller, **more)
     await write(session, "tea")
     return session
 

@@ -61,7 +61,7 @@ async def test_an_answer_is_graded_though_the_template_s_deadline_comes_in_the_s
 
     store.then = scope.cancel  # type: ignore[method-assign]
     async with serving(store, env) as sessions:
-        session = await sessions.start(sessions.mint("hurry", {}), caller=ME)
+        session = await sessions.start(sessions.catalogue.mint("hurry", {}), caller=ME)
         receipt = await session.respond("done")
         assert receipt is not None
         assert (receipt.reward, receipt.content) == (1.0, "done")

@@ -124,7 +124,7 @@ async def serving(folder: Path, env: Environment) -> AsyncIterator[Sessions]:
 
 async def begin(sessions: Sessions, template: str, **args: Any) -> Session:
     """A session, begun in a task of its own that ends at once, as a request's does."""
-    starting = sessions.start(sessions.mint(template, args), caller=ME)
+    starting = sessions.start(sessions.catalogue.mint(template, args), caller=ME)
     return await asyncio.get_running_loop().create_task(starting)
 
 
@@ -198,7 +198,9 @@ async def test_a_failure_of_it_is_laid_to_it(tmp_path: Path, moment: str) -> Non
     async with serving(tmp_path, env) as sessions:
         if moment == "setup":
             with pytest.raises(EnvironmentFailed, match=r"test_at_once\.py:\d+: ValueError"):
-                await sessions.start(sessions.mint("ask", {}), caller=Caller(principal=OPERATOR))
+                await sessions.start(
+                    sessions.catalogue.mint("ask", {}), caller=Caller(principal=OPERATOR)
+                )
             return
         session = await begin(sessions, "ask")
         with pytest.raises(SessionEnded, match="grading failed"):

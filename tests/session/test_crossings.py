@@ -139,7 +139,7 @@ async def test_a_start_that_is_cancelled_as_its_world_breaks_is_cancelled(tmp_pa
         async with anyio.create_task_group() as group:
             group.start_soon(partial(begin, sessions, session_id=None))
             await moments.arrived.wait()
-            (begun,) = sessions.living_of(ME) or sessions.roster
+            (begun,) = sessions.roster.living_of(ME) or sessions.roster
             group.cancel_scope.cancel()
         await begun.over()
         assert begun.receipt is not None

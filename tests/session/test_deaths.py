@@ -313,12 +313,17 @@ async def test_a_death_leaves_what_others_hold_of_the_session_as_it_was(tmp_path
     """Whoever holds the session, holds the one that goes on: id, prompt, seed and start."""
     async with registry(tmp_path, Faults(act=once("drop"))) as sessions:
         session = await begin(sessions)
-        before = (session.id, session.prompt, session.started_at, session.trajectory_id)
+        before = (session.id, session.prompt, session.spec.started_at, session.trajectory_id)
         with pytest.raises(WorldDied):
             await add(session, 2, "drop")
         found = await sessions.find(session.id, Caller(connection="c"))
         assert found is session
-        assert (session.id, session.prompt, session.started_at, session.trajectory_id) == before
+        assert (
+            session.id,
+            session.prompt,
+            session.spec.started_at,
+            session.trajectory_id,
+        ) == before
 
 
 async def test_a_death_is_not_answered_with_a_reward_where_rewards_are_hidden(

@@ -111,7 +111,7 @@ async def registry(
 
 async def begun(sessions: Sessions) -> Session:
     """A session."""
-    return await sessions.start(sessions.mint("fill", {}), caller=ME)
+    return await sessions.start(sessions.catalogue.mint("fill", {}), caller=ME)
 
 
 async def visit(session: Session, word: str) -> None:

@@ -105,7 +105,7 @@ async def serving(
 
 async def begin(sessions: Sessions) -> Session:
     """A session whose world begins as every other one's."""
-    task = sessions.mint("take", {}).model_copy(update={"seed": 3})
+    task = sessions.catalogue.mint("take", {}).model_copy(update={"seed": 3})
     return await sessions.start(task, caller=ME)
 
 

@@ -115,9 +115,9 @@ async def test_an_untouched_session_is_found_again_for_its_principal(tmp_path: P
         with anyio.fail_after(PATIENCE_S):
             ann = Caller(principal="ann")
             started = await sessions.start(task, caller=ann, provisional=True)
-            assert sessions.untouched(task, ann) is started
-            assert sessions.untouched(task, Caller(principal="bob")) is None
-            assert sessions.untouched(task, Caller()) is None
+            assert sessions.roster.untouched(task, ann) is started
+            assert sessions.roster.untouched(task, Caller(principal="bob")) is None
+            assert sessions.roster.untouched(task, Caller()) is None
 
 
 async def test_places_are_pixels_of_the_picture_shown_both_ways(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ async def start(
 ) -> Session | str:
     """Start under an id of the caller's; what it is refused with."""
     try:
-        task = sessions.mint(template, {})
+        task = sessions.catalogue.mint(template, {})
         return await sessions.start(task, caller=caller, session_id=session_id)
     except HudMcpError as exc:
         return f"{type(exc).__name__}: {exc}"
@@ -282,7 +282,7 @@ async def test_an_id_that_cannot_be_had_is_refused_in_one_text(store: Path) -> N
             await begin(ME, "fill")
             await begin(ANN, "earn")
             assert isinstance(await sessions.find(chosen, ANN), Session)
-            unchosen = await sessions.start(sessions.mint("fill", {}), caller=ANN)
+            unchosen = await sessions.start(sessions.catalogue.mint("fill", {}), caller=ANN)
             refused.append(await start(sessions, unchosen.id, BOB))
         async with registry(store, slates(moments)) as sessions:
             await begin_in(sessions, refused, chosen)
@@ -340,7 +340,7 @@ async def test_a_start_that_failed_is_not_begun_again_under_its_id(store: Path) 
     with anyio.fail_after(PATIENCE_S):
         async with registry(store, slates(Moments())) as sessions:
             chosen = an_id()
-            task = sessions.mint("cannot_begin", {})
+            task = sessions.catalogue.mint("cannot_begin", {})
             begin = partial(sessions.start, task, caller=ME, session_id=chosen)
             with pytest.raises(EnvironmentFailed):
                 await begin()

@@ -92,7 +92,7 @@ async def test_a_template_s_own_deadline_grades_the_world_that_the_record_says(
 
     with anyio.fail_after(PATIENCE_S):
         async with registry(store, env) as first:
-            begun = await first.start(first.mint("hurry", {}), caller=ME)
+            begun = await first.start(first.catalogue.mint("hurry", {}), caller=ME)
             for word in ("tea", "milk"):
                 await begun.step((TypeAction(text=word),), Look())
         deadline_s = 0.0
@@ -121,7 +121,7 @@ async def test_an_answer_that_waits_for_its_grade_is_graded_as_it_was_given(
     given: dict[str, Any] = {}
     with anyio.fail_after(PATIENCE_S):
         async with registry(store, env) as first:
-            begun = await first.start(first.mint("fill", {}), caller=ME)
+            begun = await first.start(first.catalogue.mint("fill", {}), caller=ME)
             for word in ("tea", "milk"):
                 await begun.step((TypeAction(text=word),), Look())
             async with anyio.create_task_group() as group:
@@ -255,7 +255,7 @@ async def test_a_session_that_its_own_server_let_go_of_is_brought_back_there(
     with anyio.fail_after(PATIENCE_S):
         async with registry(store, env) as sessions, registry(store, env) as other:
             me = Caller(connection="mine")
-            begun = await sessions.start(sessions.mint("fill", {}), caller=me)
+            begun = await sessions.start(sessions.catalogue.mint("fill", {}), caller=me)
             for word in ("tea", "milk"):
                 await begun.step((TypeAction(text=word),), Look())
 

@@ -145,7 +145,7 @@ async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = No
             "The task has no `evaluate` calls. Give it functions, such as "
             "('response_includes', 'Paris'), or pass them to this call."
         )
-    return await session.in_turn(partial(_measure, session, calls), session.limits.grade_s)
+    return await session.in_turn(partial(_measure, session, calls), session.spec.limits.grade_s)
 
 
 async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> Measurement:
@@ -217,7 +217,9 @@ async def set_up(session: Session, calls: Sequence[FunctionConfig] | None, look:
             `Session.step`.
     """
     named = session.task.setup if calls is None else calls
-    return await session.in_turn(partial(_prepare, session, named, look), session.limits.setup_s)
+    return await session.in_turn(
+        partial(_prepare, session, named, look), session.spec.limits.setup_s
+    )
 
 
 async def _prepare(session: Session, calls: Sequence[FunctionConfig], look: Look) -> Stepped:

@@ -180,7 +180,7 @@ class Operations:
         task = await self._task_of(found)
         calls = None
         if (given := params.get("calls")) is not None:
-            environment = self._environment or self._sessions.find_environment(task.env)
+            environment = self._environment or self._sessions.catalogue.find_environment(task.env)
             calls = self._read_calls(given, environment, Phase.SETUP)
         if session is not None and calls is None and is_unused(session, params):
             return {
@@ -205,8 +205,8 @@ class Operations:
         address = live = None
         if isinstance(found, Session):
             await found.back()
-            if found.live_token is not None:
-                live = await self._live_page(found.live_token)
+            if found.spec.live_token is not None:
+                live = await self._live_page(found.spec.live_token)
             if not found.state.is_over and found.state.shown != "grading":
                 world = found.direct_world()
                 addresses = await as_world(world).urls()

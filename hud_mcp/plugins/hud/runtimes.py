@@ -89,7 +89,9 @@ class LocalRuntime:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(sessions.close)
             for name in tasks.environment_names:
-                channel = Channel(sessions.find_environment(name), sessions=sessions, token=token)
+                channel = Channel(
+                    sessions.catalogue.find_environment(name), sessions=sessions, token=token
+                )
                 server = await channel.listen()
                 stack.push_async_callback(channel.close)
                 places[name] = Place(LOOPBACK, port_of(server), token)

@@ -34,9 +34,9 @@ async def list_tasks(call: Call) -> dict[str, Any]:
     sessions, given = call.sessions, call.arguments
     environment = given.get("environment")
     if environment is not None:
-        sessions.find_environment(environment)
+        sessions.catalogue.find_environment(environment)
     if (template := given.get("template")) is not None:
-        found = sessions.resolve_template(template, environment)
+        found = sessions.catalogue.resolve_template(template, environment)
         return _one_template(found, found.find_template(template))
     pattern, offset = given.get("filter"), given.get("offset", 0)
     # the pattern is matched on the event loop
@@ -62,7 +62,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
         return structured_result(value, text)
     page = _Page(offset)
     page.take(tasks, templates)
-    return page.result(_clipped(sessions.notes(environment)))
+    return page.result(_clipped(sessions.catalogue.notes(environment)))
 
 
 class _Page:

@@ -71,7 +71,7 @@ async def start_task(call: Call) -> dict[str, Any]:
         **live_address(call.sessions, session),
     }
     # A repeated start returns the first one's session, even if it names another job.
-    of_job = {} if job is None else {"job": session.job_id}
+    of_job = {} if job is None else {"job": session.spec.job_id}
     begun = {"trajectory": session.trajectory_id, **of_job}
     meta = {"hud-mcp/start": begun}
     told = filter(None, (value["prompt"], rules, value["next"]))
@@ -117,7 +117,7 @@ def _chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
             _need_template(sessions, name)
             return _minted(sessions, name, arguments, given)  # the meaning is clear
         task = sessions.tasks[name]
-        space = sessions.environment_of(task).context_space
+        space = sessions.catalogue.environment_of(task).context_space
         changes = {"context": _context(given, space), "seed": given.get("seed")}
         return task.model_copy(
             update={name: value for name, value in changes.items() if value is not None}
@@ -154,8 +154,8 @@ def _minted(
     sessions: Sessions, template: str, arguments: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Task:
     environment = given.get("environment")
-    found = sessions.resolve_template(template, environment)
-    return sessions.mint(
+    found = sessions.catalogue.resolve_template(template, environment)
+    return sessions.catalogue.mint(
         template,
         _taken(sessions, found.find_template(template), arguments),
         environment=environment,

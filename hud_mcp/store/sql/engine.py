@@ -79,25 +79,34 @@ def open_engine(
         )
         raise StoreFailed(f"The store cannot be opened: {problem}.") from exc
     if path is not None:
-
-        @event.listens_for(engine, "connect")
-        def _configure(connection: Any, record: Any) -> None:
-            _use_wal(connection)
-            # Overwritten and moved content is zeroed, from the first row on: `redact` cannot find
-            # the copies that SQLite leaves in pages when it divides them.
-            record.info["synchronous"] = synchronous = "OFF" if is_scratch else "FULL"
-            pragmas = (f"synchronous={synchronous}", f"wal_autocheckpoint={_CHECKPOINT_PAGES}")
-            for pragma in (*pragmas, "foreign_keys=ON", "secure_delete=ON"):
-                connection.execute(f"PRAGMA {pragma}")
-            record.info["file"] = (path, path.stat())
-            (record.info["timeout_ms"],) = connection.execute("PRAGMA busy_timeout").fetchone()
-
+        _configure_sqlite(engine, path, synchronous="OFF" if is_scratch else "FULL")
     try:
         _prepare_tables(engine, is_copy=is_copy)
     except BaseException:
         engine.dispose()
         raise
     return engine
+
+
+def _configure_sqlite(engine: Engine, path: Path, *, synchronous: str) -> None:
+    """Have each new connection in WAL mode, with these settings and the identity of its file."""
+    # Overwritten and moved content is zeroed, from the first row on: `redact` cannot find the
+    # copies that SQLite leaves in pages when it divides them.
+    pragmas = (
+        f"synchronous={synchronous}",
+        f"wal_autocheckpoint={_CHECKPOINT_PAGES}",
+        "foreign_keys=ON",
+        "secure_delete=ON",
+    )
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, record: Any) -> None:
+        _use_wal(connection)
+        record.info["synchronous"] = synchronous
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+        record.info["file"] = (path, path.stat())
+        (record.info["timeout_ms"],) = connection.execute("PRAGMA busy_timeout").fetchone()
 
 
 class _FileGone(OSError):

@@ -185,7 +185,7 @@ class Bridged:
 
     async def start(self, template: str, /, **arguments: Any) -> Session:
         """Start a session."""
-        task = self.sessions.mint(template, arguments)
+        task = self.sessions.catalogue.mint(template, arguments)
         with anyio.fail_after(PATIENCE_S):
             return await self.sessions.start(task, caller=ME)
 

@@ -164,7 +164,7 @@ class Worker:
                 return await self._take(frame["session"], frame["take"])
             self.end_actions()
             if "manifest" in frame:
-                return self._sessions.find_environment(frame["manifest"]).manifest()
+                return self._sessions.catalogue.find_environment(frame["manifest"]).manifest()
             return await self._tools.call(
                 frame["tool"], frame["arguments"], frame["meta"], caller=self._caller
             )

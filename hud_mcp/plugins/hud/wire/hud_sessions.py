@@ -382,7 +382,7 @@ class Startable:
         """
         name, tasks = self._environment.name, self._sessions.tasks
         if task_id in self._environment.templates:
-            return self._sessions.mint(task_id, args, environment=name)
+            return self._sessions.catalogue.mint(task_id, args, environment=name)
         if task_id in tasks and tasks[task_id].env == name:
             if args:
                 raise InvalidTask(

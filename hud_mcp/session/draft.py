@@ -27,27 +27,10 @@ class Draft:
     """A step while it is made; `scale` is the world's pixels for one of the agent's picture."""
 
     __slots__ = (
-        "actions",
-        "answers",
-        "delivered_image",
-        "error",
-        "info",
-        "interrupted",
-        "kind",
-        "look",
-        "notes",
-        "observation",
-        "performed",
-        "places",
-        "reward",
-        "scale",
-        "snapshot",
-        "started_at",
-        "targets",
-        "terminated",
-        "truncated",
-        "was_dead",
-    )
+        "actions", "answers", "delivered_image", "error", "info", "interrupted", "kind", "look",
+        "notes", "observation", "performed", "places", "reward", "scale", "snapshot",
+        "started_at", "targets", "terminated", "truncated", "was_dead",
+    )  # fmt: skip
 
     def __init__(
         self,

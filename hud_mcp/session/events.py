@@ -23,39 +23,25 @@ SessionState = Literal["starting", "resuming", "open", "grading", "parked", "end
 class Phase(StrEnum):
     """The phase of a session."""
 
-    STARTING = "starting"
-    """The world is opened, and the template runs to its prompt."""
-    RESUMING = "resuming"
-    """The world is opened again, and brought to the last recorded step."""
-    OPEN = "open"
-    """Callers act on it."""
-    GRADING = "grading"
-    """The template has the answer, or has ended the wait for one."""
-    LAID_DOWN = "laid down"
-    """The world died. Its remains are closed before it is resumed."""
-    EXAMINING = "examining"
-    """The grader could not use the world. The session looks whether the world is dead."""
-    ENDING = "ending"
-    """The end is decided. The template cleans up, and the end is written."""
-    PARKED = "parked"
-    """The session is over here. It waits in its record, or another server process has it."""
-    ENDED = "ended"
-    """The session is over."""
+    STARTING = "starting"  # the world is opened, and the template runs to its prompt
+    RESUMING = "resuming"  # the world is opened again, and brought to the last recorded step
+    OPEN = "open"  # callers act on it
+    GRADING = "grading"  # the template has the answer, or has ended the wait for one
+    LAID_DOWN = "laid down"  # the world died; its remains are closed before it is resumed
+    EXAMINING = "examining"  # the grader could not use the world, which may be dead
+    ENDING = "ending"  # the end is decided; the template cleans up, and the end is written
+    PARKED = "parked"  # over here; it waits in its record, or another server has it
+    ENDED = "ended"  # the session is over
 
 
 class Meets(StrEnum):
     """The obstacle that a call for the world meets."""
 
-    WORLD = "world"
-    """None: the call is made in its turn."""
-    START = "start"
-    """A start that is not over."""
-    RESUMING = "resuming"
-    """A world that is not yet at its last recorded step."""
-    ANSWER = "answer"
-    """An earlier answer, or a template that has ended the wait for one."""
-    END = "end"
-    """The end of the session."""
+    WORLD = "world"  # none: the call is made in its turn
+    START = "start"  # a start that is not over
+    RESUMING = "resuming"  # a world that is not yet at its last recorded step
+    ANSWER = "answer"  # an earlier answer, or a template that has ended the wait for one
+    END = "end"  # the end of the session
 
 
 SHOWN: Mapping[Phase, SessionState] = {

@@ -52,31 +52,11 @@ class HeldTask:
     """
 
     __slots__ = (
-        "_deciding",
-        "_effects",
-        "_events",
-        "_functions",
-        "_program",
-        "_task",
-        "_waiting",
-        "changes",
-        "expiry",
-        "failure",
-        "journal",
-        "life",
-        "on_over",
-        "opening",
-        "prompt",
-        "retry",
-        "shared",
-        "spec",
-        "state",
-        "store",
-        "stored",
-        "strain",
-        "touched_s",
+        "_deciding", "_effects", "_events", "_functions", "_program", "_task", "_waiting",
+        "changes", "expiry", "failure", "journal", "life", "on_over", "opening", "prompt",
+        "retry", "shared", "spec", "state", "store", "stored", "strain", "touched_s",
         "waited_at_touch_s",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -63,23 +63,9 @@ class Session(HeldTask):
     """One held task with the calls on it, made and started by `Sessions`."""
 
     __slots__ = (
-        "agent_called",
-        "begun_s",
-        "caller",
-        "environment",
-        "id",
-        "is_operated",
-        "job_id",
-        "limits",
-        "live_token",
-        "name",
-        "reward_policy",
-        "secret_digest",
-        "started_at",
-        "task",
-        "trajectory_id",
-        "waited_at_begin_s",
-    )
+        "agent_called", "begun_s", "caller", "environment", "id", "name", "reward_policy",
+        "secret_digest", "task", "trajectory_id", "waited_at_begin_s",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -111,15 +97,10 @@ class Session(HeldTask):
         self.agent_called = False  # whether an agent in a process of its own has
         self.environment = spec.environment
         self.task = spec.task
-        self.limits = spec.limits
         self.reward_policy = spec.reward_policy
         self.trajectory_id = spec.trajectory_id
         self.secret_digest = spec.secret_digest
-        self.job_id = spec.job_id
         self.name = spec.name
-        self.started_at = spec.started_at
-        self.live_token = spec.live_token
-        self.is_operated = spec.is_operated
         open_s = (utc_now() - spec.started_at).total_seconds()
         # By `time.monotonic`, also for a session that began in another process.
         self.begun_s = self.touched_s - max(0.0, open_s)
@@ -216,7 +197,7 @@ class Session(HeldTask):
             kind, actions, look, deliver_image and self.environment.world.has_screen
         )
         if after_step is None:
-            return await self.in_turn(partial(perform, self.life, asked), self.limits.step_s)
+            return await self.in_turn(partial(perform, self.life, asked), self.spec.limits.step_s)
         return await self._perform_once(asked, after_step)
 
     async def _perform_once(self, asked: RequestedStep, after_step: int) -> Stepped:
@@ -232,7 +213,7 @@ class Session(HeldTask):
         try:
             # Not refused before its turn: a repeated call gets its recorded reply even after the
             # end.
-            return await self.in_turn(run, self.limits.step_s, refuses=False)
+            return await self.in_turn(run, self.spec.limits.step_s, refuses=False)
         except (SessionEnded, AlreadyAnswered):
             if self.state.is_let_go or after_step == self.steps:
                 raise
@@ -260,7 +241,7 @@ class Session(HeldTask):
         if self.state.phase is not Phase.OPEN:
             await self.back()
         run = partial(run_tool, self.life, tool, arguments, look)
-        return await self.in_turn(run, self.limits.step_s)
+        return await self.in_turn(run, self.spec.limits.step_s)
 
     async def respond(
         self, answer: str, *, wait_s: float | None = None, max_bytes: int | None = None
@@ -283,7 +264,7 @@ class Session(HeldTask):
             submit = partial(self._submit, answer)
             # Detached: an answer whose caller leaves stays submitted. The same answer may come
             # again.
-            await self.in_turn(submit, self.limits.step_s, detached=True, refuses=False)
+            await self.in_turn(submit, self.spec.limits.step_s, detached=True, refuses=False)
         elif self.state.answer != answer:
             raise AlreadyAnswered(answered_text(self.state))
         if wait_s is None:

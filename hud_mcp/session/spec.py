@@ -148,7 +148,6 @@ class SessionSpec:
         start_key: The key under which the starts of its task are counted.
         tries: The most of these starts; None for any number.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
-        name: The short name. It tells sessions apart, and opens none.
         group_setup: The setup shared with its group; None if the session runs its own.
     """
 
@@ -169,8 +168,12 @@ class SessionSpec:
     start_key: str
     tries: int | None
     local_hosts: tuple[str, ...]
-    name: str
     group_setup: GroupSetup | None = None
+
+    @property
+    def name(self) -> str:
+        """The short name. It tells sessions apart, and opens none."""
+        return self.trajectory_id[-6:]
 
     @property
     def rewards_shown(self) -> bool:

@@ -156,7 +156,7 @@ async def _run_to_prompt(session: Session) -> Prompt:
 
 def _why_not_started(session: Session) -> str:
     state = session.state
-    if session.is_operated and state.receipt is not None and state.receipt.error is not None:
+    if session.spec.is_operated and state.receipt is not None and state.receipt.error is not None:
         return state.receipt.error  # an agent is told nothing of the author's
     return state.told or (state.end.outcome.value if state.end is not None else "It has ended.")
 
@@ -187,7 +187,7 @@ async def resume(session: Session) -> None:
 
 def _expire_later(session: Session) -> None:
     """Have a session end after its longest life, or its longest idle time."""
-    limits = session.limits
+    limits = session.spec.limits
     first_s = min(limits.idle_s, limits.total_s)
     if session.state.provisional:
         first_s = min(first_s, limits.provisional_s)
@@ -211,7 +211,7 @@ def _look(session: Session) -> None:
 
 def _reason(session: Session) -> tuple[str | None, float]:
     """The reason why a session ends now, or None, and the least seconds until it may end."""
-    limits, now = session.limits, time.monotonic()
+    limits, now = session.spec.limits, time.monotonic()
     # The machine's delays are no idleness of the agent.
     idle_s = now - session.touched_s - session.waited_since(session.waited_at_touch_s)
     open_s = now - session.begun_s - session.waited_since(session.waited_at_begin_s)

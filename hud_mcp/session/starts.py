@@ -103,7 +103,6 @@ class SessionFactory:
             reward_policy=self._reward_policy or own or environment.reward or "on_submit",
             job_id=start.job_id,
             trajectory_id=trajectory_id,
-            name=_name(trajectory_id),
             secret_digest=secret_digest,
             live_token=drawn[12:].hex(),
             seed=seed,
@@ -131,7 +130,6 @@ class SessionFactory:
             reward_policy=stored.reward_policy,
             job_id=begun.job_id,
             trajectory_id=begun.id,
-            name=_name(begun.id),
             secret_digest=stored.secret_digest,
             live_token=stored.live_token,
             seed=begun.seed,
@@ -174,10 +172,6 @@ class SessionFactory:
         """Note that a session is over. An idle server has no timers then."""
         if self._roster.leave(session):
             self._shared.contention.rest()
-
-
-def _name(trajectory_id: str) -> str:
-    return trajectory_id[-6:]
 
 
 class Starts:

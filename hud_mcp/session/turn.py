@@ -37,20 +37,9 @@ class Turn:
     """The turn to use one life of a session's world. Nobody gets it before it is opened."""
 
     __slots__ = (
-        "_contention",
-        "_context",
-        "_detached",
-        "_freed",
-        "_is_cut_off",
-        "_is_open",
-        "_is_taken",
-        "_log",
-        "_most",
-        "_name",
-        "_on_broken",
-        "_scope",
-        "_waiting",
-    )
+        "_contention", "_context", "_detached", "_freed", "_is_cut_off", "_is_open", "_is_taken",
+        "_log", "_most", "_name", "_on_broken", "_scope", "_waiting",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class QuickActions:
         session = self.session
         if session.journal.is_complete and session.life.world.replays:
             run = partial(self._perform, action, look)
-            performed = await session.in_turn(run, session.limits.step_s)
+            performed = await session.in_turn(run, session.spec.limits.step_s)
             if performed is not None:
                 return performed
         self.end()
@@ -122,7 +122,7 @@ class QuickActions:
 
     def _begun(self, look: Look) -> Draft:
         life = self.session.life
-        most = self.session.limits.actions_per_step
+        most = self.session.spec.limits.actions_per_step
         if self._draft is not None and (self._life is not life or len(self._draft.actions) >= most):
             self.end()
         if self._draft is None:

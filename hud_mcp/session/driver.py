@@ -18,7 +18,6 @@ from hud_mcp.base.contention import Contention
 from hud_mcp.environment.agent_data import begin_grading
 from hud_mcp.environment.prompt import Prompt
 from hud_mcp.environment.spec import Opening
-from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
 from hud_mcp.session.live_world import LiveWorld, Play
@@ -35,7 +34,7 @@ from hud_mcp.session.session_end import (
     overran,
     ungraded,
 )
-from hud_mcp.session.spec import PATIENCE_S, done_now
+from hud_mcp.session.spec import PATIENCE_S, SessionSpec, done_now
 from hud_mcp.values.grade import Outcome, read_grade
 
 logger = logging.getLogger(__name__)
@@ -57,36 +56,30 @@ class Driver:
     """The one run of a template, in the task that opens its world; it reports events to `post`."""
 
     __slots__ = (
-        "_aborted", "_closing", "_contention", "_context", "_decided", "_grade_s",
-        "_has_finished", "_is_closed", "_life", "_log", "_name", "_of", "_orders", "_overran",
-        "_play", "_post", "_program", "_runs", "_setup_s", "_task", "_template", "_timer",
+        "_aborted", "_closing", "_contention", "_context", "_decided",
+        "_has_finished", "_is_closed", "_life", "_log", "_orders", "_overran",
+        "_play", "_post", "_program", "_runs", "_spec", "_task", "_template", "_timer",
         "_where", "_world", "prompt",
     )  # fmt: skip
 
     def __init__(
         self,
         template: Template,
-        task: Task,
+        spec: SessionSpec,
         world: LiveWorld,
         *,
         post: Post,
         life: int,
-        setup_s: float,
-        grade_s: float,
-        name: str,
         log: Callable[[str], None],
         contention: Contention,
         program: "asyncio.Task[None] | None" = None,
     ) -> None:
         self._template = template
         self._where = template.where
-        self._of = task
+        self._spec = spec
         self._world = world
         self._post = post
         self._life = life
-        self._setup_s = setup_s
-        self._grade_s = grade_s
-        self._name = name
         self._log = log
         self._contention = contention
         self._program = program
@@ -98,7 +91,7 @@ class Driver:
         self._runs = False
         self._task: asyncio.Task[None] | None = None
         self._play: Play | None = None
-        self._context = clean_context(name, log)
+        self._context = clean_context(spec.name, log)
         self._timer: asyncio.TimerHandle | None = None
         self.prompt: asyncio.Future[Prompt | None] = asyncio.get_running_loop().create_future()
         self._is_closed = False
@@ -117,7 +110,7 @@ class Driver:
         self._orders = asyncio.Queue()
         run = telemetry.following(self._run)
         self._task = asyncio.get_running_loop().create_task(
-            run(opening, self._orders), name=f"driver {self._name}", context=self._context
+            run(opening, self._orders), name=f"driver {self._spec.name}", context=self._context
         )
         self._task.add_done_callback(self._done)
 
@@ -140,7 +133,7 @@ class Driver:
 
     def _order_grade(self, order: _Order) -> None:
         """Order to grade, within the call that gives the answer."""
-        self._order(telemetry.following(order, "grade", environment=self._of.env))
+        self._order(telemetry.following(order, "grade", environment=self._spec.task.env))
 
     def _order(self, order: _Order) -> None:
         if self._orders is not None:
@@ -151,7 +144,7 @@ class Driver:
     def _prompt_now(self, opening: Opening) -> None:
         """Run a template that never waits to its prompt."""
         try:
-            self._play = done_now(self._world.play(self._template, self._of, opening))
+            self._play = done_now(self._world.play(self._template, self._spec.task, opening))
             prompt = done_now(self._template.first_prompt(self._play))
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             self._play = None
@@ -205,8 +198,8 @@ class Driver:
         try:
             if self._aborted is not None:
                 raise asyncio.CancelledError  # noqa: TRY301  # as if it had been cut off
-            with self._bound(self._setup_s, "setup"):
-                play = await self._world.play(self._template, self._of, opening)
+            with self._bound(self._spec.limits.setup_s, "setup"):
+                play = await self._world.play(self._template, self._spec.task, opening)
                 prompt = await self._template.first_prompt(play)
             if not self.prompt.done():
                 self.prompt.set_result(prompt)
@@ -263,7 +256,7 @@ class Driver:
         self, play: Play, resume: Callable[[], Awaitable[object]]
     ) -> SessionEnd | None:
         try:
-            with self._bound(self._grade_s, "grading"):
+            with self._bound(self._spec.limits.grade_s, "grading"):
                 value = await resume()
                 grade = read_grade(value, where=self._where)
         except StopAsyncIteration as exc:
@@ -346,9 +339,9 @@ class Driver:
         if self._aborted is not None:
             return None
         if self._overran == "setup":
-            return overran(self._overran, self._setup_s, self._where)
+            return overran(self._overran, self._spec.limits.setup_s, self._where)
         if self._overran == "grading":
-            return overran(self._overran, self._grade_s, self._where)
+            return overran(self._overran, self._spec.limits.grade_s, self._where)
         return SessionEnd(Outcome.LOST, error="cancelled from outside", told="It was interrupted.")
 
     @contextmanager
@@ -389,6 +382,6 @@ class Driver:
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (exc := task.exception()) is not None:
-            logger.error("the driver of %s broke", self._name, exc_info=exc)
+            logger.error("the driver of %s broke", self._spec.name, exc_info=exc)
         if not self._has_finished:  # whatever broke it, the session ends
             self._finish(self._interrupted())

@@ -187,23 +187,9 @@ class Resumed:
 
 
 Event: TypeAlias = (
-    Staged
-    | Prompted
-    | Claimed
-    | Touched
-    | Answered
-    | EndedItself
-    | EndWanted
-    | TakenOver
-    | Broke
-    | Rested
-    | Finished
-    | Examined
-    | Recorded
-    | Closed
-    | NotBack
-    | Resumed
-)
+    Staged | Prompted | Claimed | Touched | Answered | EndedItself | EndWanted | TakenOver | Broke
+    | Rested | Finished | Examined | Recorded | Closed | NotBack | Resumed
+)  # fmt: skip
 
 Post: TypeAlias = Callable[[Event], object]
 """A function that reports an event to a session."""
@@ -319,25 +305,10 @@ class Resume:
 
 
 Effect: TypeAlias = (
-    StartDriver
-    | Submit
-    | Proceed
-    | Dismiss
-    | Abort
-    | StartCommands
-    | CutOff
-    | StopCommands
-    | CatchUp
-    | Examine
-    | LogLine
-    | Mark
-    | Record
-    | Tell
-    | RefuseWaiting
-    | CloseWorld
-    | WriteLog
+    StartDriver | Submit | Proceed | Dismiss | Abort | StartCommands | CutOff | StopCommands
+    | CatchUp | Examine | LogLine | Mark | Record | Tell | RefuseWaiting | CloseWorld | WriteLog
     | Resume
-)
+)  # fmt: skip
 
 
 Listener = Callable[[], None]

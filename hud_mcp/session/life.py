@@ -61,13 +61,10 @@ class Life:
         )
         self.driver = Driver(
             self.template,
-            spec.task,
+            spec,
             world,
             post=post,
             life=number,
-            setup_s=limits.setup_s,
-            grade_s=limits.grade_s,
-            name=spec.name,
             log=log,
             contention=shared.contention,
             program=program,

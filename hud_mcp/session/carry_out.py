@@ -26,7 +26,7 @@ from hud_mcp.session.log import take_rest
 from hud_mcp.session.receipts import died_text, make_receipt
 from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.session_end import SessionEnd, died_again, unread
-from hud_mcp.session.spec import in_patience
+from hud_mcp.session.turn import in_patience
 from hud_mcp.store.stored_session import SessionFacts, StoredSession
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,8 @@ from hud_mcp.session.session_end import (
     overran,
     ungraded,
 )
-from hud_mcp.session.spec import PATIENCE_S, SessionSpec, done_now
+from hud_mcp.session.spec import SessionSpec
+from hud_mcp.session.turn import PATIENCE_S, done_now
 from hud_mcp.values.grade import Outcome, read_grade
 
 logger = logging.getLogger(__name__)

@@ -169,7 +169,8 @@ class Journal:
 
     async def keep_handle(self, handle: bytes) -> None:
         """Record the address of a remote world; raises as `save_prompt` does."""
-        await self._store.set_handle(self._id, handle)
+        # As a snapshot before any step, from which the world is opened again.
+        await self._store.put_snapshot(self._id, -1, handle)
 
     # Steps and the log.
 

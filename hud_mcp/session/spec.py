@@ -1,11 +1,9 @@
 """The parts of a session that never change: its spec, its bounds, and its group's setup."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self
 
 from pydantic import Field
 
@@ -17,9 +15,6 @@ from hud_mcp.environment.world import World
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Value
-
-logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Limits(Value):
@@ -41,60 +36,6 @@ class Limits(Value):
         default=300, gt=0, description="One that a prompt started and nobody acts on."
     )
     log_lines: int = Field(default=10_000, ge=0)
-
-
-PATIENCE_S = 5.0
-"""The longest cleanup of a template or a world."""
-_CANCELLED_S = 1.0
-_LET_GO_S = 0.5
-
-
-async def in_patience(
-    work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]
-) -> None:
-    """Wait a bounded time for cleanup, even if this task is cancelled."""
-    task = asyncio.ensure_future(work())
-    try:
-        done, _ = await asyncio.wait({task}, timeout=PATIENCE_S)
-    except asyncio.CancelledError:
-        done, _ = await asyncio.wait({task}, timeout=_CANCELLED_S)
-    if not done:
-        task.cancel()
-        log(f"{what} took longer than {PATIENCE_S:g} s and was given up")
-    elif not task.cancelled() and (exc := task.exception()) is not None:
-        log(f"{what} failed: {type(exc).__name__}: {exc}")
-
-
-async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Wait for work, then leave it with a TimeoutError, even if it ignores its cancellation."""
-    task = asyncio.ensure_future(work)
-    try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    if not done:
-        task.cancel()
-        task.add_done_callback(_see)
-        await asyncio.wait({task}, timeout=_LET_GO_S)
-        raise TimeoutError(f"it took longer than {seconds:g} s")
-    return task.result()
-
-
-def _see(task: "asyncio.Future[Any]") -> None:
-    """Retrieve the exception of abandoned work, which asyncio would log otherwise."""
-    if not task.cancelled() and (exc := task.exception()) is not None:
-        logger.debug("what was let go of failed: %s", exc)
-
-
-def done_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits, in the running task; else close it: RuntimeError."""
-    try:
-        work.send(None)
-    except StopIteration as exc:
-        return exc.value
-    work.close()
-    raise RuntimeError("this operation may not wait")
 
 
 class GroupSetup(Protocol):

@@ -30,7 +30,7 @@ from hud_mcp.session.draft import (
 from hud_mcp.session.events import Answered
 from hud_mcp.session.history import FINAL_RESPONSE
 from hud_mcp.session.life import Life
-from hud_mcp.session.spec import within
+from hud_mcp.session.turn import within
 from hud_mcp.store import Store
 from hud_mcp.values.action import Action, ResponseAction
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult

@@ -1,4 +1,4 @@
-"""The turns of a session's calls: one at a time, in the order in which they came.
+"""The turns of a session's calls, one at a time in their order, and waits with a bound.
 
 A call runs in its caller's own task, in the context of its session. So a cancelled caller takes its
 call with it, and nothing of a request stays in the session.
@@ -7,7 +7,7 @@ call with it, and nothing of a request stays in the session.
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
 from types import coroutine
 from typing import Any, TypeAlias, TypeVar
@@ -25,6 +25,10 @@ T = TypeVar("T")
 Call: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 """A call on a session's world."""
 
+PATIENCE_S = 5.0
+"""The longest cleanup of a template or a world."""
+_CANCELLED_S = 1.0
+_LET_GO_S = 0.5
 _STOP_S = 2.0
 """The longest time for a cut-off call to leave the world."""
 
@@ -253,3 +257,54 @@ def _in_context(
             go_on = partial(work.send, (yield awaited))
         except BaseException as exc:  # noqa: BLE001  # raised in the work, which awaits it
             go_on = partial(work.throw, exc)
+
+
+# Waits with a bound, for a session's own work beside its calls.
+
+
+async def in_patience(
+    work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]
+) -> None:
+    """Wait a bounded time for cleanup, even if this task is cancelled."""
+    task = asyncio.ensure_future(work())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=PATIENCE_S)
+    except asyncio.CancelledError:
+        done, _ = await asyncio.wait({task}, timeout=_CANCELLED_S)
+    if not done:
+        task.cancel()
+        log(f"{what} took longer than {PATIENCE_S:g} s and was given up")
+    elif not task.cancelled() and (exc := task.exception()) is not None:
+        log(f"{what} failed: {type(exc).__name__}: {exc}")
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Wait for work, then leave it with a TimeoutError, even if it ignores its cancellation."""
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(_see)
+        await asyncio.wait({task}, timeout=_LET_GO_S)
+        raise TimeoutError(f"it took longer than {seconds:g} s")
+    return task.result()
+
+
+def _see(task: "asyncio.Future[Any]") -> None:
+    """Retrieve the exception of abandoned work, which asyncio would log otherwise."""
+    if not task.cancelled() and (exc := task.exception()) is not None:
+        logger.debug("what was let go of failed: %s", exc)
+
+
+def done_now(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits, in the running task; else close it: RuntimeError."""
+    try:
+        work.send(None)
+    except StopIteration as exc:
+        return exc.value
+    work.close()
+    raise RuntimeError("this operation may not wait")

@@ -169,10 +169,6 @@ class Store(Archive):
         text = storable(prompt)
         await self.database.write(Progress(trajectory_id, prompt=text, size=len(text)))
 
-    async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
-        """Record the handle of a world on another machine, as a snapshot before any step."""
-        await self.put_snapshot(trajectory_id, -1, handle)
-
     async def put_snapshot(self, trajectory_id: str, step: int, data: bytes) -> None:
         """Replace a session's snapshot, without a step.
 

@@ -251,16 +251,12 @@ class Capacity:
         self._limits = limits
         self._tries = tries
         self.list(tasks)
-        self.is_closed = False
+        self.is_closed = False  # whether no more sessions may start
 
     def list(self, tasks: Iterable[Task]) -> None:
         """Count the starts of these tasks as their own from now on."""
         asked = {task.id: task.asked() for task in tasks}
         self._listed = asked | {each: each for each in asked.values()}
-
-    def close(self) -> None:
-        """Let no more sessions start."""
-        self.is_closed = True
 
     def _key(self, principal: str | None, job_id: str | None, task: Task) -> str:
         """Return the key of a start's count: the principal, the job, and the task.

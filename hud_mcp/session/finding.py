@@ -57,7 +57,7 @@ class Finding:
     def share_connections(self, connections: SharedConnections) -> None:
         """Search the sessions of a connection there, because other processes serve it too."""
         self._connections = connections
-        self._resumption.wait_to_take(LEASE_S + 5.0)
+        self._resumption.take_s = LEASE_S + 5.0
 
     async def add_to_connection(self, session: Session, caller: Caller) -> None:
         """Record the connection of a session's start, if other processes serve it too.

@@ -205,7 +205,7 @@ class Sessions(Finding):
         first.
         """
         self.changes.close()
-        self._capacity.close()
+        self._capacity.is_closed = True
         self._resumption.stop()
         self._program.stop()
         self._shared.contention.stop()

@@ -30,7 +30,7 @@ from hud_mcp.values.grade import Cause, Outcome
 logger = logging.getLogger(__name__)
 
 _TAKE_S = 5.0
-"""The longest wait for another server to release a session; a stopping server takes 2 s."""
+"""The usual wait for another server to release a session; a stopping server takes 2 s."""
 _LOOK_S = 10.0
 """The time between two looks for sessions without a server."""
 _FIRST_LOOK_S = 3.0
@@ -67,8 +67,8 @@ class Resumption:
         self._is_wanted = is_wanted
         self._work = SharedWork[Session | Receipt]()
         self._looking: asyncio.Task[None] | None = None
-        self._stopped = False
-        self._take_s = _TAKE_S
+        self.is_stopped = False
+        self.take_s = _TAKE_S  # the longest wait for another server to release a session
 
     async def resume(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
         """Resume a session that waits in its record, or return its receipt.
@@ -89,14 +89,14 @@ class Resumption:
     ) -> Session | Receipt:
         """Do one thing at a time with a session. Callers meanwhile share its result."""
         stopping = "This server is stopping; call again with the session's id."
-        if self._stopped and not self._work.is_under_way(trajectory_id):
+        if self.is_stopped and not self._work.is_under_way(trajectory_id):
             raise SessionEnded(stopping)
         try:
             return await self._work.result_of(trajectory_id, work)
         except asyncio.CancelledError:
             # Cancelled by `stop`, and not by the caller: the caller gets an error it can act on.
             task = asyncio.current_task()
-            if not self._stopped or (task is not None and task.cancelling()):
+            if not self.is_stopped or (task is not None and task.cancelling()):
                 raise
             raise SessionEnded(stopping) from None
 
@@ -104,18 +104,9 @@ class Resumption:
         """End a session without a server; raise SessionBusy if another one has resumed it."""
         await self._share(trajectory_id, lambda: self._end_waiting(trajectory_id, outcome, reason))
 
-    def wait_to_take(self, seconds: float) -> None:
-        """Wait for another server to release a session."""
-        self._take_s = seconds
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether nothing more begins."""
-        return self._stopped
-
     def stop(self) -> None:
         """Give up the running attempts, and begin nothing more."""
-        self._stopped = True
+        self.is_stopped = True
         self._work.cancel()
         self.stop_looking()
 
@@ -128,7 +119,7 @@ class Resumption:
 
     def watch(self, first_s: float = _LOOK_S) -> None:
         """Begin to look regularly; beginning again is not an error."""
-        if self._is_wanted and self._looking is None and not self._stopped:
+        if self._is_wanted and self._looking is None and not self.is_stopped:
             looking = self._look_on(first_s)
             self._looking = asyncio.get_running_loop().create_task(looking, name="look")
 
@@ -159,7 +150,7 @@ class Resumption:
                 logger.info("%s: %s", found.trajectory_id, exc)
 
     async def _look_after(self, found: WaitingSession) -> None:
-        if self._work.is_under_way(found.trajectory_id) or self._stopped:
+        if self._work.is_under_way(found.trajectory_id) or self.is_stopped:
             return
         if found.answered:
             await self.resume(found.trajectory_id, connection=None)
@@ -230,7 +221,7 @@ class Resumption:
 
     async def _claim(self, trajectory_id: str) -> bool:
         """Claim a session for this server, after a wait if its owner is releasing it."""
-        with anyio.move_on_after(self._take_s):
+        with anyio.move_on_after(self.take_s):
             while not await self._store.claim_session(trajectory_id):
                 stored = await self._store.load_session(trajectory_id)
                 if stored.trajectory.receipt is not None:

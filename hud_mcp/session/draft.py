@@ -1,4 +1,4 @@
-"""A step: its draft while it is made, and its view for the agent."""
+"""A step: its draft while it is made, its view for the agent, and the pointer that it aims at."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

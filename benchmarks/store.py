@@ -28,6 +28,7 @@ from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import TrajectoryStep, utc_now
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.session.spec import Limits

@@ -19,6 +19,7 @@ import anyio
 from hud_mcp.agents.agent import Reply
 from hud_mcp.base import libraries
 from hud_mcp.base.listening import LOOPBACK
+from hud_mcp.base.process import OwnServer, drain
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionResuming, WorldDied, sole_cause
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import STOPPING

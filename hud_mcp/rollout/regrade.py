@@ -19,6 +19,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
 from hud_mcp.record.values import BEHIND, Receipt, TrajectoryStep, utc_now
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.history import FINAL_RESPONSE, standing
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions

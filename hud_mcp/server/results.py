@@ -11,6 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt
+from hud_mcp.session.draft import Stepped
 from hud_mcp.session.receipts import NEXT, ended_text
 from hud_mcp.session.session import Session
 from hud_mcp.values.grade import Outcome, SubScore, cause_of

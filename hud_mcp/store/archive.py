@@ -19,20 +19,15 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import STORE_VARIABLE, read_place
-from hud_mcp.record.recorded_turn import RecordedTurn
-from hud_mcp.record.trajectory import (
-    Receipt,
-    ScreenshotRecord,
-    Trajectory,
-    TrajectoryStep,
-    TrajectorySummary,
-)
+from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
+from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change
 from hud_mcp.store.files import ObjectStore, read_file
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.store.writer import Writer
+from hud_mcp.values.model_turn import RecordedTurn
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

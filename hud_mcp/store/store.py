@@ -31,6 +31,7 @@ from hud_mcp.store.changes import Growth, NewEnd, NewSession, NewStep, Progress,
 from hud_mcp.store.files import mark_for, save_file, threads_of_files
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import WaitingSession
+from hud_mcp.values.model_turn import ModelTurn
 from hud_mcp.values.observation import Screenshot
 from hud_mcp.values.outcome import Outcome
 

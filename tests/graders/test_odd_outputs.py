@@ -15,6 +15,7 @@ from hud_mcp.errors import BrokenByAgent, GraderFailed
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.values import Receipt
 from hud_mcp.rollout.checking.shell import SHAPES, left_as
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store

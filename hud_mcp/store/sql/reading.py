@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Row, Select, select
 from hud_mcp.base.lines import printable
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
-from hud_mcp.record.recorded_turn import ModelUse, RecordedTurn
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import (
@@ -26,6 +25,7 @@ from hud_mcp.store.sql.schema import (
     steps,
 )
 from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
+from hud_mcp.values.model_turn import ModelUse, RecordedTurn
 
 _PLURALS = {"job": "jobs", "trajectory": "trajectories"}
 _WHOLE = (

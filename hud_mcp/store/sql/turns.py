@@ -11,6 +11,14 @@ from hud_mcp.base.lines import to_json
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.values import Pruning
 from hud_mcp.store.sql.schema import read_value, sessions, sound_json, steps, turns
+from hud_mcp.values.model_turn import (
+    TURN_BYTES_IN_ALL,
+    TURNS,
+    ModelTurn,
+    ModelUse,
+    RecordedTurn,
+    bounded,
+)
 
 
 def add_turns(

@@ -18,6 +18,7 @@ from hud_mcp.plugins.hud.bridge import bridge
 from hud_mcp.plugins.hud.bridge.environment import BridgedEnvironment
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.session.spec import Limits

@@ -19,6 +19,7 @@ from hud_mcp.loading.source import load_environments, shipped_environments, ship
 from hud_mcp.plugins.sets.agentbench import NAMES
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.rollout.checking.shell import ShellAttack, named_files, shell_attacks
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.task import Task

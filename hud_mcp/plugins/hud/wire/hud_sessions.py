@@ -31,6 +31,7 @@ from hud_mcp.plugins.hud.wire.hud_session import (
 )
 from hud_mcp.plugins.hud.wire.publishing import Endpoints
 from hud_mcp.record.values import Receipt
+from hud_mcp.session.caller import Caller
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from hud_mcp import base as version
+from hud_mcp import base
 from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Finding, Need
@@ -141,7 +141,7 @@ def look_at_opengl() -> Generator[Finding]:
 def look_at_clock() -> Finding:
     """Check whether the clock can be right, and the file system's agrees with it."""
     now = time.time()
-    installed = Path(version.__file__).stat().st_mtime
+    installed = Path(base.__file__).stat().st_mtime
     with tempfile.NamedTemporaryFile() as file:
         apart = abs(Path(file.name).stat().st_mtime - time.time())
     shown = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
@@ -197,7 +197,7 @@ def command_for(need: Need) -> str:
 def look_at_python() -> Finding:
     """Return the finding about the interpreter, and the system that it runs on."""
     said = (
-        f"{platform.python_version()} ({sys.executable}), hud-mcp {version.__version__}, "
+        f"{platform.python_version()} ({sys.executable}), hud-mcp {base.__version__}, "
         f"{SYSTEM} {platform.machine()}"
     )
     if SYSTEM == "Windows":

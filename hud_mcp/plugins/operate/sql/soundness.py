@@ -18,7 +18,18 @@ from hud_mcp.plugins.operate.upkeep.values import Finding
 from hud_mcp.record.job import Job
 from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store.sql.engine import why
-from hud_mcp.store.sql.schema import VERSION, job_tasks, jobs, metadata, sessions, steps, turns
+from hud_mcp.store.sql.schema import (
+    VERSION,
+    Damaged,
+    damage,
+    job_tasks,
+    jobs,
+    metadata,
+    read_value,
+    sessions,
+    steps,
+    turns,
+)
 from hud_mcp.values.model_turn import RecordedTurn
 
 __all__ = ["count_rows", "look_at", "open_to_look"]

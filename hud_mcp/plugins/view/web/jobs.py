@@ -11,6 +11,7 @@ from hud_mcp.analysis.comparison import ComparedTask, JobRuns, TaskResult, compa
 from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup
 from hud_mcp.analysis.report import JobReport, Row
 from hud_mcp.analysis.tries import BriefRun
+from hud_mcp.base import __version__
 from hud_mcp.base.text import clip_json
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol

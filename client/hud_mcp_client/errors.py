@@ -62,7 +62,7 @@ class SessionBusy(CallRefused):
 
 
 class SessionResuming(SessionBusy):
-    """A server is bringing the session back. The client waits and calls again."""
+    """A server is resuming the session. The client waits and calls again."""
 
 
 class AlreadyAnswered(CallRefused):

@@ -32,39 +32,25 @@ _MOST_PAUSES = 900
 class HeldSession:
     """A session, as far as its client knows it.
 
-    Args:
-        wire: The way to its server.
-        begun: The server's reply to the start.
-        job: The id of its job, or None.
-        asked: The arguments of its start; None for a resumed session.
-        id: Its id, which opens it from anywhere: a secret.
-        answer_schema: The JSON schema of the answer, if it has a type.
-        steps: The number of steps.
-        trajectory: The id of its record, if known.
-        live_url: The address where people can watch it, or None.
-        reward: The reward; None until the end, and without a grade.
-        outcome: The outcome; None until the end.
-        receipt: The server's receipt; None until the end.
-
     Attributes:
         id: Its id, which opens it from anywhere: a secret.
         task: The task's id.
         environment: The environment's name.
         prompt: The prompt.
-        answer_schema: The JSON schema of the answer, where it has a type.
-        steps: How many steps there were.
-        trajectory: The id of its record, where it is known.
+        answer_schema: The JSON schema of the answer, if it has a type.
+        steps: The number of steps.
+        trajectory: The id of its record, if known.
         job: The id of its job, or None.
-        live_url: Where people can watch it, or None.
+        live_url: The address where people can watch it, or None.
         final_response: The agent's last answer; None before it.
-        reward: The grade; None until the end, and where there is none.
-        outcome: How it ended; None until then.
-        receipt: What the server says of its end; None until then.
+        reward: The reward; None until the end, and without a grade.
+        outcome: The outcome; None until the end.
+        receipt: The server's receipt; None until the end.
     """
 
     def __init__(self, wire: Wire, begun: Row, *, job: str | None, asked: Row | None) -> None:
         self._wire = wire
-        self._asked = asked
+        self._asked = asked  # None for a resumed session, whose start is not known here
         self._take(begun, job)
 
     def _take(self, begun: Row, job: str | None) -> None:
@@ -299,5 +285,4 @@ def _rows(actions: Any) -> tuple[list[Row], str | None]:
 
 
 def _is_model(value: Any) -> bool:
-    """Whether a value is an action as an object of any library."""
     return hasattr(value, "model_dump")

@@ -102,11 +102,7 @@ Work = Generator[Union[Send, Pause], Any, T]  # noqa: UP007  # an alias is evalu
 
 
 class Reader:
-    """Finds a reply in a stream of server-sent events.
-
-    Args:
-        id: The id of the request.
-    """
+    """Finds the reply to the request of an id in a stream of server-sent events."""
 
     def __init__(self, id: int | None) -> None:  # noqa: A002  # JSON-RPC's word
         self._id = id
@@ -340,22 +336,14 @@ class Wire:
 
 
 class _Patience:
-    """Growing pauses, until a time is over.
-
-    Args:
-        seconds: The time.
-    """
+    """Growing pauses, until a time is over."""
 
     def __init__(self, seconds: float) -> None:
         self._end_s = time.monotonic() + seconds
         self._next_s = _FIRST_PAUSE_S
 
     def wait(self, reason: str) -> Work[None]:
-        """Pause.
-
-        Raises:
-            ConnectionFailed: The time is over.
-        """
+        """Pause; raise `ConnectionFailed` once the time is over."""
         if time.monotonic() >= self._end_s:
             raise ConnectionFailed(
                 f"{reason}. What was recorded, stands: resume the session when the server is back."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MOST_PATH_BYTES = 32 * 1024 * 1024
-"""The bound of all paths of one walk together: nested folders have a square of them."""
+"""The bound of all paths of one walk; the rest is skipped. Nested folders have a square of them."""
 _TRIES = 4
 _MOST_SWAPS = 100
 """The number of times that something in a folder may turn out to be a folder by now."""
@@ -71,7 +71,6 @@ def walk(
     *,
     opens: bool = True,
     leave_out: Callable[[str, bool], bool] = _nothing,
-    most_path_bytes: int = MOST_PATH_BYTES,
 ) -> Generator[Item]:
     """Yield a folder, its files and links by name, and then each of its folders likewise.
 
@@ -85,9 +84,8 @@ def walk(
         opens: Whether files are opened for reading. If not, their `fd` is -1, and no right is lent:
             folders that cannot be read are skipped.
         leave_out: A function of a name, and of whether it is a folder's, for what to leave out.
-        most_path_bytes: The maximum bytes of all paths together; with more, the rest is skipped.
     """
-    walker = _Walk(root, skip, leave_out, most_path_bytes, opens=opens)
+    walker = _Walk(root, skip, leave_out, opens=opens)
     try:
         yield from walker.items()
     finally:
@@ -109,7 +107,6 @@ class _Walk:
         root: int,
         skip: Callable[[Skip], None],
         leave_out: Callable[[str, bool], bool],
-        most_path_bytes: int,
         *,
         opens: bool,
     ) -> None:
@@ -118,7 +115,7 @@ class _Walk:
         self._leave_out = leave_out
         self._opens = opens
         self._needed = ENTER if opens else 0
-        self._room = most_path_bytes
+        self._room = MOST_PATH_BYTES
         self._here = -1
         self._levels: list[_Level] = []
         self._device = 0

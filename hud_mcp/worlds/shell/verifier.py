@@ -54,7 +54,7 @@ _CLEAN = {
 
 @dataclass(frozen=True)
 class VerifierResult:
-    """The result of a command in a verifier; `CommandResult` describes its fields.
+    """The result of a command in a verifier.
 
     Attributes:
         exit_code: The exit code; 0 for success, 128 plus the signal's number after a signal.

@@ -1,4 +1,4 @@
-"""The report of a job: its figures in the terminal, JSON, the pages and notebooks."""
+"""The report of a job: its spending and its other figures, for all that show them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

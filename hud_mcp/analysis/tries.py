@@ -1,4 +1,4 @@
-"""The tries of a task, in short: which of them count, and which are run again."""
+"""The tries of a task, in short: which of them count, which are run again, and pass rates."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +19,11 @@ from hud_mcp.values.outcome import (
     OutcomeClass,
     class_of,
 )
+
+PASS_REWARD = 1 - 1e-6
+"""A reward from here on is a pass; below 1, as rewards are sums of weighted floats."""
+_EVERY_K = 8
+"""Up to this group size each k has a row; above, the powers of two and the size itself."""
 
 
 class Try(Protocol):
@@ -215,12 +220,6 @@ def task_statistics(
         use=ModelUse.sum_of(run.use for run in (*counted, *earlier)),
     )
     return row, rewards
-
-
-PASS_REWARD = 1 - 1e-6
-"""A reward from here on is a pass; below 1, as rewards are sums of weighted floats."""
-_EVERY_K = 8
-"""Up to this group size each k has a row; above, the powers of two and the size itself."""
 
 
 class PassRate(Value):

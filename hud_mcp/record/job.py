@@ -31,6 +31,9 @@ from hud_mcp.values.action import Value
 __all__ = ["Job", "create_job", "load_job", "register_job"]
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 IN_PROCESS = "agent_in_process"
 """The key in a job's metadata of an agent that was an object of the process that ran it."""
 
@@ -401,15 +404,6 @@ async def load_job(job_id: str, store: Place = None) -> Job:
     return job.kept_in(store)
 
 
-def _opened(place: Place) -> AbstractAsyncContextManager[_Store]:
-    """Open the store at a place. An open store stays open."""
-    return service("opened store")(place)
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
 def register_job(
     name: str, metadata: Mapping[str, Any] | None = None, *, store: Place = None
 ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
@@ -444,3 +438,8 @@ def register_job(
         return run
 
     return register
+
+
+def _opened(place: Place) -> AbstractAsyncContextManager[_Store]:
+    """Open the store at a place. An open store stays open."""
+    return service("opened store")(place)

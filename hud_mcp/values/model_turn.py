@@ -1,4 +1,7 @@
-"""One reply of a model in a session. No agent reads it, no grader and no replay either."""
+"""One reply of a model in a session, as it is reported and as the record has it.
+
+No agent reads it, no grader and no replay either. The record masks keys in it, and cuts it.
+"""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""All runs of a job in short, however many they are. Each function takes an open connection."""
+"""All runs of a job in short, and the progress of all jobs, over an open connection."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The pages' sources: HTML, one style sheet and JavaScript modules, joined for a single file.
+"""The pages' sources, HTML, styles and JavaScript modules, joined for a single file; and replies.
 
 A server sends the files as they are; the single file holds the same modules one after the other.
 For that, each module's names are its own, and imports and exports stand at the start of a line.
@@ -48,6 +48,8 @@ ASSETS = {
 }  # fmt: skip
 """The files that a server sends beside its pages, by media type; it reads no others."""
 
+_FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
+_HASH = re.compile(r"[0-9a-f]{64}")
 _IMPORT = re.compile(r"^import [^;]*? from '\./([a-z]+\.js)';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |function |async function |class )", re.MULTILINE)
 
@@ -160,9 +162,6 @@ def _csp_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
-_FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
-
-
 def json_answer(value: Any, status: int = 200) -> Response:
     """Return a value as JSON."""
     return Response(encode(value), status, media_type="application/json")
@@ -210,7 +209,6 @@ async def picture_answer(
 Json = dict[str, Any]
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def encode(value: Any) -> bytes:

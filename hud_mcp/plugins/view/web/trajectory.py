@@ -1,4 +1,4 @@
-"""The data of a trajectory's page without its steps, and its row in a table."""
+"""The data of a trajectory's page, its steps with the model's turns, and its row in a table."""
 
 import json
 import math
@@ -18,7 +18,8 @@ from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import RecordedTurn
 from hud_mcp.values.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, class_of
 
-_ANSWER_CHARS = 20_000
+_CHARS = 20_000
+"""The most characters of one text; `hud-mcp trace --full` shows the rest."""
 _WHY_CHARS = 200
 
 
@@ -90,7 +91,7 @@ def _answer(steps: Sequence[TrajectoryStep]) -> str | None:
         for action in step.actions[: step.performed]
         if step.kind != "tool" and is_answer(action)
     ]
-    return clip_and_count(given[-1], _ANSWER_CHARS) if given else None
+    return clip_and_count(given[-1], _CHARS) if given else None
 
 
 def _step_count(trajectory: Trajectory) -> int:
@@ -162,10 +163,6 @@ def _subscore(score: SubScore) -> Json:
         "info": clip_json(score.info),
         "children": [_subscore(child) for child in score.children],
     }
-
-
-_CHARS = 20_000
-"""The most characters of one text; `hud-mcp trace --full` shows the rest."""
 
 
 def turn_row(turn: RecordedTurn, started_at: datetime) -> Json:

@@ -102,18 +102,14 @@ def damaged_detail(
     found: TrajectorySummary, expected: Mapping[str, float | None] | None = None
 ) -> Json:
     """Return the same of a damaged record. The damage stands in for its log."""
+    unread = ("environment_version", "seed", "prompt", "answer", "use", "receipt")
     return {
         **trajectory_row(found, found.step_count, expected),
+        **dict.fromkeys(unread),
         "job": found.job_id,
-        "environment_version": None,
-        "seed": None,
         "args": clip_json(found.task.args),
         "context": clip_json(found.context),
-        "prompt": None,
-        "answer": None,
         "logs": found.damage,
-        "use": None,
-        "receipt": None,
     }
 
 

@@ -23,7 +23,7 @@ from tables import each_of
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.view.web.report import render_report, report_data, write_report
 from hud_mcp.record.job import Job
-from hud_mcp.record.phrases import describe_action
+from hud_mcp.record.transcript import describe_action
 from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.task import Task
 from hud_mcp.values.grade import Outcome

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from hud_mcp.record.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.transcript import RefNames, describe_action, describe_step, read_action
 from hud_mcp.record.values import ScreenshotRecord, TrajectoryStep
 from hud_mcp.values.action import Point
 

@@ -9,9 +9,16 @@ from typing import Any
 from hud_mcp.analysis.tries import PASS_REWARD
 from hud_mcp.base.text import clip, clip_and_count, clip_json
 from hud_mcp.plugins.view.web.pages import Json, finite, is_hash, iso, seconds
-from hud_mcp.record.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
-from hud_mcp.record.transcript import call_text, removed_text, turn_facts
+from hud_mcp.record.transcript import (
+    RefNames,
+    call_text,
+    describe_action,
+    describe_step,
+    read_action,
+    removed_text,
+    turn_facts,
+)
 from hud_mcp.record.values import Pruning, Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.values.action import Point, Targeted, is_answer
 from hud_mcp.values.grade import SubScore, cause_of

@@ -1,4 +1,7 @@
-"""A record as plain text for a terminal. No control character of pages and models reaches it."""
+"""A record in words: its actions, its steps, and all of it as plain text for a terminal.
+
+No control character of pages and models reaches the terminal.
+"""
 
 import json
 import re

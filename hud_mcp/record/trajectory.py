@@ -14,11 +14,11 @@ from hud_mcp.record.values import (
     Pruning,
     Receipt,
     Record,
+    SessionEnd,
     TrajectoryStep,
 )
 from hud_mcp.registry import service
 from hud_mcp.values.action import Value
-from hud_mcp.values.grade import Cause, Outcome, cause_of
 from hud_mcp.values.model_turn import ModelUse
 
 __all__ = ["Trajectory"]
@@ -29,7 +29,7 @@ def live_url(base: str, token: str) -> str:
     return f"{base.rstrip('/')}/live/{token}"
 
 
-class TrajectorySummary(Value):
+class TrajectorySummary(SessionEnd, Value):
     """A session in a list: everything but its prompt, its steps and its log."""
 
     id: str
@@ -63,31 +63,6 @@ class TrajectorySummary(Value):
     def task_id(self) -> str:
         """The task's id."""
         return self.task.id
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """Its outcome; None while it runs."""
-        return self.receipt.outcome if self.receipt else None
-
-    @property
-    def cause(self) -> Cause | None:
-        """The cause of its end; None while it runs."""
-        return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
-
-    @property
-    def erased(self) -> bool:
-        """Whether its grade was pruned, so that it counts nowhere."""
-        return self.pruned is not None and not self.pruned.grade_kept
-
-    @property
-    def overloaded(self) -> int:
-        """The number of its calls that the overloaded machine refused."""
-        return self.receipt.overloaded if self.receipt else 0
-
-    @property
-    def reward(self) -> float | None:
-        """The reward; None unless it was graded."""
-        return self.receipt.reward if self.receipt else None
 
 
 class Trajectory(Record):

@@ -1,7 +1,7 @@
 """The values of a session's record: its steps, its pictures, its receipt. HUD's names are kept."""
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -264,7 +264,44 @@ class Receipt(Value):
         }[cause]
 
 
-class Record(Value):
+class _Ending(Protocol):
+    @property
+    def receipt(self) -> Receipt | None: ...
+
+    @property
+    def pruned(self) -> Pruning | None: ...
+
+
+class SessionEnd:
+    """The end of a session, from its receipt and from what was pruned since."""
+
+    @property
+    def outcome(self: _Ending) -> Outcome | None:
+        """Its outcome; None while it runs."""
+        return self.receipt.outcome if self.receipt else None
+
+    @property
+    def cause(self: _Ending) -> Cause | None:
+        """The cause of its end; None while it runs."""
+        return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
+
+    @property
+    def reward(self: _Ending) -> float | None:
+        """The reward; None unless it was graded."""
+        return self.receipt.reward if self.receipt else None
+
+    @property
+    def overloaded(self: _Ending) -> int:
+        """The number of its calls that the overloaded machine refused."""
+        return self.receipt.overloaded if self.receipt else 0
+
+    @property
+    def erased(self: _Ending) -> bool:
+        """Whether its grade was pruned, so that it counts nowhere."""
+        return self.pruned is not None and not self.pruned.grade_kept
+
+
+class Record(SessionEnd, Value):
     """The full record of one session."""
 
     id: str
@@ -314,26 +351,6 @@ class Record(Value):
             model_s=sum(max(0.0, turn.latency_s) for turn in self.turns),
             environment_s=sum((s.ended_at - s.started_at).total_seconds() for s in self.steps),
         )
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """Its outcome; None while it runs."""
-        return self.receipt.outcome if self.receipt else None
-
-    @property
-    def cause(self) -> Cause | None:
-        """The cause of its end; None while it runs."""
-        return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
-
-    @property
-    def reward(self) -> float | None:
-        """The reward; None unless it was graded."""
-        return self.receipt.reward if self.receipt else None
-
-    @property
-    def overloaded(self) -> int:
-        """The number of its calls that the overloaded machine refused."""
-        return self.receipt.overloaded if self.receipt else 0
 
     @property
     def error(self) -> str | None:

@@ -129,7 +129,7 @@ def _in_short(found: Trajectory | TrajectorySummary) -> BriefRun:
         context=found.context,
         foreign=found.foreign,
         step_count=len(found.steps) if isinstance(found, Trajectory) else found.step_count,
-        erased=found.pruned is not None and not found.pruned.grade_kept,
+        erased=found.erased,
         version=found.receipt.package_version if found.receipt else None,
         use=found.use,
     )

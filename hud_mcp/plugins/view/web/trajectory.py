@@ -38,7 +38,7 @@ def trajectory_row(
     """Return the row of one trajectory in a table; `expected` has the right rewards by task."""
     task, ended = found.task, found.ended_at
     reward = finite(found.reward)
-    erased = found.pruned is not None and not found.pruned.grade_kept
+    erased = found.erased
     wanted = finite((expected or {}).get(task.id))
     met = reward is not None and wanted is not None and math.isclose(reward, wanted, abs_tol=1e-9)
     return {

@@ -11,8 +11,14 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, HudMcpError, InvalidAction
-from hud_mcp.record.trajectory import TrajectoryStep
-from hud_mcp.record.values import SNAPSHOT, TARGETS, UNDONE, ScreenshotRecord, utc_now
+from hud_mcp.record.values import (
+    SNAPSHOT,
+    TARGETS,
+    UNDONE,
+    ScreenshotRecord,
+    TrajectoryStep,
+    utc_now,
+)
 from hud_mcp.values.action import Action, ActionEffect, Point, PositionFetch, Targeted, needs_target
 from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot

@@ -16,8 +16,7 @@ from hud_mcp.environment.function import Function, Situation
 from hud_mcp.environment.tool import Tool
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
-from hud_mcp.record.trajectory import TrajectoryStep
-from hud_mcp.record.values import BEHIND
+from hud_mcp.record.values import BEHIND, TrajectoryStep
 from hud_mcp.session.draft import Pointer
 from hud_mcp.session.history import FINAL_RESPONSE, DiedAgain, standing
 from hud_mcp.store.stored_session import StoredSession

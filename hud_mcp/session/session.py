@@ -19,8 +19,7 @@ from hud_mcp.errors import (
     SessionEnded,
     SessionResuming,
 )
-from hud_mcp.record.trajectory import Receipt
-from hud_mcp.record.values import utc_now
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.carry_out import EFFECTS
 from hud_mcp.session.direct import Access, access

@@ -17,8 +17,7 @@ from hud_mcp.errors import (
     LimitReached,
     StoreFailed,
 )
-from hud_mcp.record.trajectory import TrajectoryStep
-from hud_mcp.record.values import utc_now
+from hud_mcp.record.values import TrajectoryStep, utc_now
 from hud_mcp.session.draft import (
     Draft,
     StepKind,

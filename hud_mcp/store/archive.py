@@ -19,8 +19,8 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import STORE_VARIABLE, read_place
-from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
-from hud_mcp.record.values import ScreenshotRecord
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.values import Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change
 from hud_mcp.store.files import ObjectStore, read_file

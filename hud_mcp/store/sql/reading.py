@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Row, Select, select
 from hud_mcp.base.lines import printable
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
-from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import (
     UNKNOWN,

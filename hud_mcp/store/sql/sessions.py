@@ -24,8 +24,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
 from hud_mcp.base.lines import printable
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.record.trajectory import Receipt
-from hud_mcp.record.values import utc_now
+from hud_mcp.record.values import Receipt, utc_now
 from hud_mcp.store.sql.reading import load_trajectory, read_receipt, read_task, session_row
 from hud_mcp.store.sql.schema import UNKNOWN, logs, servers, sessions, snapshots
 from hud_mcp.store.stored_session import OwnSession, SessionFacts, StoredSession, WaitingSession

@@ -13,14 +13,13 @@ from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.files import Files
 from hud_mcp.plugins.sets.imports import (
     ImportedSet,
+    NotRunnable,
     as_tasks,
     json_rows,
     missing_programs,
     row,
     row_id,
 )
-
-__all__ = ["NAMES", "SET"]
 
 _TITLE = "AgentBench-OS"
 _GYM = "agentbench-os"
@@ -92,10 +91,6 @@ _PROGRAMS = ("g++", "gcc", "vim", "curl", "wget", "zip", "unzip", "tree", "file"
              "ping", "ifconfig", "netstat")  # fmt: skip
 
 
-class _Missing(Exception):
-    """A script that a row names is not there."""
-
-
 def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every reader has both
     """Read the rows of every file, in order."""
     tasks: list[Task] = []
@@ -119,7 +114,7 @@ def _task(files: Files, name: str, index: int, raw: Mapping[str, Any]) -> Task:
     try:
         setup, evaluate, gold = _calls(files, scripts, raw)
         why = _why_not(raw, setup, evaluate, gold)
-    except _Missing as exc:
+    except NotRunnable as exc:
         why = str(exc)
     return row(
         row_id("agentbench-os", name.replace("/", "-"), index),
@@ -143,7 +138,7 @@ def _task(files: Files, name: str, index: int, raw: Mapping[str, Any]) -> Task:
 def _calls(
     files: Files, scripts: str, raw: Mapping[str, Any]
 ) -> tuple[list[list[Any]], list[list[Any]], dict[str, Any]]:
-    """Return a row's setup, grading and solution; raise _Missing if a script is not there."""
+    """Return a row's setup, grading and solution; raise NotRunnable if a script is not there."""
     init = _created(raw).get("init")
     steps = [_script(files, scripts, each) for each in _several(init)]
     setup: list[list[Any]] = [["run", _line(step)] for step in steps if step is not None]
@@ -160,7 +155,7 @@ def _calls(
     several = _several(graded["check"])
     checks = [_script(files, scripts, each) or example for each in several]
     if None in checks:
-        raise _Missing("it has no example to compare with")
+        raise NotRunnable("it has no example to compare with")
     known = cast("list[tuple[str, str]]", checks)
     asks = None in several or any(each[0] == "python" for each in known)
     gold = {} if example is None else {"command": _line(example), "answer": None if asks else ""}
@@ -186,7 +181,7 @@ def _is_made_anew(setup: Sequence[Sequence[Any]], raw: Mapping[str, Any]) -> boo
 
 
 def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
-    """Return a script as its language and its text; raise _Missing if its file is not there."""
+    """Return a script as its language and its text; raise NotRunnable if its file is not there."""
     if given is None:
         return None
     if isinstance(given, str):
@@ -196,7 +191,7 @@ def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
         return language, str(given["code"])
     data = files.read_optional(f"{folder}/{given['file']}")
     if data is None:
-        raise _Missing(f"the script {given['file']} {_LACKING}")
+        raise NotRunnable(f"the script {given['file']} {_LACKING}")
     return language, data.decode()
 
 

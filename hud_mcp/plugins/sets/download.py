@@ -10,8 +10,6 @@ import httpx
 
 from hud_mcp.errors import SourceNotFound
 
-__all__ = ["Download", "NotPublished", "TokenNeeded", "Unreachable"]
-
 _OK, _PARTIAL, _BEYOND = 200, 206, 416
 _REFUSED = frozenset({401, 403})
 _GONE = frozenset({404, 410})

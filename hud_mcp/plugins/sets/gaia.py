@@ -22,8 +22,6 @@ from hud_mcp.plugins.sets.imports import (
     row_id,
 )
 
-__all__ = ["PROTOCOL", "SET"]
-
 _TITLE = "GAIA"
 _GYM = "gaia"
 _ASKED = "Answer with nothing but that: a number, a few words, or a list with commas."

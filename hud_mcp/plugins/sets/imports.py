@@ -15,20 +15,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, NotInstalled, did_you_mean
 from hud_mcp.loading.provenance import NOT_RUNNABLE
 from hud_mcp.loading.public import Choice
-from hud_mcp.plugins.sets.files import Files, cached_index, dataset_file, open_files
-from hud_mcp.plugins.sets.published import published
-
-__all__ = [
-    "NOT_RUNNABLE_HERE",
-    "SESSION_FILE",
-    "ImportedSet",
-    "as_tasks",
-    "given_file",
-    "json_rows",
-    "missing_programs",
-    "row",
-    "row_id",
-]
+from hud_mcp.plugins.sets.files import Files, cached_index, dataset_file, open_files, published
 
 _MOST_ID_CHARS = 200
 _PARTS = "parts"
@@ -45,7 +32,7 @@ class ImportedSet:
     Args:
         title: The title of the set in `sets.toml`.
         read: A function that makes rows of the set's files. It raises SourceNotFound if it cannot
-        get a file, and InvalidTask for a file that the set does not have so.
+            get a file, and InvalidTask for a file that the set does not have so.
     """
 
     def __init__(self, title: str, read: Read) -> None:
@@ -80,6 +67,10 @@ class ImportedSet:
                 f"{self.title} needs {exc.name}: pip install 'hud-mcp[{self.published.extra}]'."
             ) from exc
         return _chosen(every, choice.part, self.title), tuple(files.notes)
+
+
+class NotRunnable(Exception):
+    """The reason why a row does not run here."""
 
 
 def json_rows(data: bytes, name: str, title: str) -> Iterator[tuple[str, Any]]:
@@ -145,11 +136,11 @@ def row(
         split: Its split.
         source: Its origin.
         is_local: Whether the user mapped its hosts to places of their own. Such a row may open
-        these places, and its metadata alone has the origin.
+            these places, and its metadata alone has the origin.
         setup: Calls, each a name with arguments.
         evaluate: The same.
         not_runnable: The reason why it does not run here. It then has no other calls, and its start
-        raises the reason.
+            raises the reason.
         metadata: More metadata.
         more: Other fields of a task.
     """

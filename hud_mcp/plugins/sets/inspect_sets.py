@@ -1,4 +1,4 @@
-"""Inspect's data sets: rows of questions in JSON, JSON Lines or CSV, with a scorer by its name."""
+"""Inspect's data sets as tasksets: rows of JSON, JSON Lines or CSV, with a scorer by its name."""
 
 import base64
 import binascii
@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast, get_args
 
-from hud_mcp.base.text import read_text_file
-from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.graders.inspect_scorers import Location, letter_of
-from hud_mcp.plugins.sets.files import keep_bytes, keep_file
-from hud_mcp.plugins.sets.imports import given_file, row, row_id
+import click
 
-__all__ = ["FIELDS", "SCORERS", "InspectChoice", "read_inspect"]
+from hud_mcp.base.text import read_text_file
+from hud_mcp.cli.help import Command
+from hud_mcp.cli.output import cell, make_console
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import HudMcpError, InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.graders.inspect_scorers import LOCATIONS, Location, letter_of
+from hud_mcp.loading.public import count
+from hud_mcp.plugins.sets.files import keep_bytes, keep_file
+from hud_mcp.plugins.sets.imports import NotRunnable, given_file, row, row_id
 
 Scorer = Literal["match", "includes", "choice"]
 SCORERS: tuple[Scorer, ...] = get_args(Scorer)
@@ -52,10 +56,6 @@ class InspectChoice:
     numeric: bool = False
     several: bool = False
     gym: str = "qa"
-
-
-class _NotHere(Exception):
-    """The reason why a row does not run here."""
 
 
 def read_inspect(path: Path, choice: InspectChoice) -> list[Task]:
@@ -116,7 +116,7 @@ def _task(path: Path, number: int, record: Mapping[str, Any], choice: InspectCho
             setup.append(call)
             told.append(said)
         _check_plain(sample)
-    except _NotHere as exc:
+    except NotRunnable as exc:
         why = str(exc)
     return row(
         row_id(path.stem, name),
@@ -135,7 +135,7 @@ def _task(path: Path, number: int, record: Mapping[str, Any], choice: InspectCho
 def _check_plain(sample: Mapping[str, Any]) -> None:
     for need in ("sandbox", "setup"):
         if sample[need] is not None:
-            raise _NotHere(f"it has a {need} of its own")
+            raise NotRunnable(f"it has a {need} of its own")
 
 
 def _there(value: Any) -> Any:
@@ -145,14 +145,14 @@ def _there(value: Any) -> Any:
 
 
 def _asked(given: Any) -> str:
-    """Return the question: a text, or messages in order; raise _NotHere for more than text."""
+    """Return the question: a text, or messages in order; raise NotRunnable for more than text."""
     if not isinstance(given, list):
         return str(given)
     said: list[str] = []
     for message in cast("list[dict[str, Any]]", given):
         content = message.get("content", "")
         if not isinstance(content, str):
-            raise _NotHere("its input has more than text")
+            raise NotRunnable("its input has more than text")
         role = message.get("role")
         said.append(content if role in ("user", "system") else f"{role}: {content}")
     return "\n\n".join(said)
@@ -165,31 +165,31 @@ def _targets(given: Any) -> list[str]:
 
 
 def _choices(given: Any) -> list[str]:
-    """Return the choices; raise _NotHere if there are none."""
+    """Return the choices; raise NotRunnable if there are none."""
     if isinstance(given, str):
         parts = given.split(",") if "," in given else given.split()
     else:
         parts = [str(each) for each in cast("list[Any]", given or [])]
     if found := [each.strip() for each in parts if each.strip()]:
         return found
-    raise _NotHere("it has no choices")
+    raise NotRunnable("it has no choices")
 
 
 def _grader(targets: list[str], choices: list[str], choice: InspectChoice) -> list[Any]:
-    """Return the call that scores a row; raise _NotHere if its target matches all or nothing."""
+    """Return the call that scores a row; raise NotRunnable if its target matches all or nothing."""
     if choice.scorer == "choice":
         letters = "".join(targets)
         known = {letter_of(index) for index in range(len(choices))}
         named = {each.upper() for each in letters if each not in ", "}
         if not named or not named <= known:
-            raise _NotHere("its target is none of its choices")
+            raise NotRunnable("its target is none of its choices")
         return ["inspect_choice", letters, len(choices), choice.several]
     if choice.scorer == "includes":
         if not all(targets) or not targets:
-            raise _NotHere("its target is empty, which any answer includes")
+            raise NotRunnable("its target is empty, which any answer includes")
         return ["inspect_includes", targets, choice.ignore_case]
     if not targets or not all(each.strip(_NOTHING) for each in targets):
-        raise _NotHere("its target has no letter and no digit, which any answer matches")
+        raise NotRunnable("its target has no letter and no digit, which any answer matches")
     return ["inspect_match", targets, choice.location, choice.ignore_case, choice.numeric]
 
 
@@ -202,7 +202,7 @@ def _listed(choices: Sequence[str], *, several: bool) -> str:
 def _files(folder: Path, given: Any, *, in_shell: bool) -> list[tuple[list[str], str]]:
     """Return the calls that give a session a sample's files, with a sentence on each.
 
-    Raise _NotHere if two have one name, or one lies outside of the set's folder: the set's author
+    Raise NotRunnable if two have one name, or one is outside of the set's folder: the set's author
     may not choose the files that an agent reads. Raise ValueError if the value does not hold files.
     """
     files = cast("dict[str, str]", json.loads(given) if isinstance(given, str) else given or {})
@@ -213,7 +213,7 @@ def _files(folder: Path, given: Any, *, in_shell: bool) -> list[tuple[list[str],
             raise ValueError("its files are not names with contents")
         found.append(given_file(plain, _kept(folder, content), in_shell=in_shell))
     if len({call[1] for call, _ in found}) < len(found):
-        raise _NotHere("two of its files have one name")
+        raise NotRunnable("two of its files have one name")
     return found
 
 
@@ -232,7 +232,7 @@ def _kept(folder: Path, content: str) -> str:
     if text is not None:
         return keep_bytes(text.encode())
     if not path.is_relative_to(folder.resolve()):
-        raise _NotHere("it names a file outside of the set's folder")
+        raise NotRunnable("it names a file outside of the set's folder")
     return keep_file(path)
 
 
@@ -242,3 +242,80 @@ def _metadata(record: Mapping[str, Any], own: Any, names: Sequence[str]) -> dict
     if isinstance(own, str):
         own = json.loads(own)
     return cast("dict[str, Any]", own or {})
+
+
+@click.command("import-inspect", Command)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--scorer",
+    type=click.Choice(SCORERS),
+    default="match",
+    help="The scorer of Inspect that grades answers.",
+)
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help=f"The column that holds a field of the sample: {', '.join(FIELDS)}.",
+)
+@click.option("--metadata", multiple=True, metavar="COLUMN", help="Keep this column as metadata.")
+@click.option(
+    "--location",
+    hidden=True,
+    type=click.Choice(LOCATIONS),
+    default="end",
+    help="For the scorer match: where the target must be.",
+)
+@click.option(
+    "--numeric", hidden=True, is_flag=True, help="For the scorer match: compare numbers by value."
+)
+@click.option(
+    "--case",
+    hidden=True,
+    is_flag=True,
+    help="For the scorers match and includes: compare upper and lower case exactly.",
+)
+@click.option(
+    "--several",
+    hidden=True,
+    is_flag=True,
+    help="For the scorer choice: more than one choice may be right.",
+)
+@click.option("--gym", metavar="NAME", default="qa", help="The environment of the rows.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
+)
+def inspect_command(file: Path, **options: Any) -> None:
+    """Import a data set of Inspect: a .json, .jsonl or .csv FILE of samples.
+
+    Each sample becomes a question, which Inspect's own scorer grades.
+    """
+    choice = InspectChoice(
+        scorer=options["scorer"],
+        fields=_read_fields(options["fields"]),
+        metadata=options["metadata"],
+        location=options["location"],
+        numeric=options["numeric"],
+        ignore_case=not options["case"],
+        several=options["several"],
+        gym=options["gym"],
+    )
+    tasks = Taskset(read_inspect(file, choice), name=file.stem)
+    path: Path = options["output"] or Path(f"{file.stem}-tasks.jsonl")
+    tasks.to_file(path)
+    counted = count(tasks)
+    console = make_console()
+    console.print(cell(f"{counted.rows} rows, {counted.runnable} runnable here."))
+    for why, number in counted.reasons.items():
+        console.print(cell(f"  {number}  {why}"), soft_wrap=True)
+    console.print(cell(f"Written to {path}"), soft_wrap=True)
+
+
+def _read_fields(given: tuple[str, ...]) -> dict[str, str]:
+    """Return the names of fields in the records; raise HudMcpError if one is not FIELD=COLUMN."""
+    pairs = [each.partition("=") for each in given]
+    for name, equals, column in pairs:
+        if not (name and equals and column):
+            raise HudMcpError(f"--field {name}: write FIELD=COLUMN, such as input=question.")
+    return {name: column for name, _, column in pairs}

@@ -18,8 +18,6 @@ from hud_mcp.plugins.sets.imports import (
     row_id,
 )
 
-__all__ = ["SET"]
-
 _TITLE = "InterCode-bash"
 _SYSTEMS = {1: "/testbed", 2: "/system", 3: "/workspace", 4: ""}
 """The root of each file system; the last one has nothing but the machine's."""

@@ -18,9 +18,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.download import NotPublished, TokenNeeded, Unreachable
 from hud_mcp.plugins.sets.files import Files, InFolder, keep_file
-from hud_mcp.plugins.sets.imports import ImportedSet, as_tasks, row, row_id
-
-__all__ = ["GETTERS", "METRICS", "SET", "TABLE_PROPS", "TABLE_RULES"]
+from hud_mcp.plugins.sets.imports import ImportedSet, NotRunnable, as_tasks, row, row_id
 
 _TITLE = "OSWorld"
 _GYM = "osworld"
@@ -140,7 +138,7 @@ def _task(raw: Mapping[str, Any], domain: str, parts: list[str], downloads: "_Do
         try:
             prepared = downloads.taken(config)
             evaluator = downloads.evaluator(evaluator)
-        except _Missing as exc:
+        except NotRunnable as exc:
             why = str(exc)
         has_files = downloads.is_used
     asked = [str(raw["instruction"]), f"{_ABOUT}{_folder_told(config)} {_ASKED}"]
@@ -208,10 +206,6 @@ def _unknown_rule(rule: Mapping[str, Any]) -> list[str]:
     return [f"{kind} of {name}" for name in named if name not in known]
 
 
-class _Missing(Exception):
-    """A file of a row cannot be had."""
-
-
 class _Downloads:
     """The files that rows name, each fetched once and named by its digest.
 
@@ -226,7 +220,7 @@ class _Downloads:
         self.is_used = False
 
     def taken(self, config: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the commands and files of a preparation; raise _Missing if one is missing."""
+        """Return the commands and files of a preparation; raise NotRunnable if one is missing."""
         self.is_used = False
         found: list[Any] = []
         for each in config:
@@ -241,7 +235,7 @@ class _Downloads:
     def evaluator(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return an evaluator with its files by their digests, and its last steps as commands.
 
-        Raise _Missing if a file cannot be had.
+        Raise NotRunnable if a file cannot be had.
         """
         is_used = self.is_used
         made = dict(raw)
@@ -267,15 +261,15 @@ class _Downloads:
     def _digest(self, url: str, path: str) -> str:
         """Keep a file, and return the digest by which rows name it.
 
-        Raise _Missing if it cannot be had, and SourceNotFound if it is another one than before.
+        Raise NotRunnable if it cannot be had, and SourceNotFound if it is another one than before.
         """
         self.is_used = True
         parts = urlsplit(url)
         host = parts.hostname or ""
         if parts.scheme != "https" or host not in _HOSTS:
-            raise _Missing(f"its file is at {host or url!r}, which is no place of the benchmark")
+            raise NotRunnable(f"its file is at {host or url!r}, which is no place of the benchmark")
         if host in self._unreachable:
-            raise _Missing(f"its files are at {host}, which cannot be reached")
+            raise NotRunnable(f"its files are at {host}, which cannot be reached")
         ids = parse_qs(parts.query).get("id")
         key = ids[0] if ids else hashlib.sha256(url.encode()).hexdigest()[:16]
         name = f"files/{_PLAIN.sub('_', key)}/{_PLAIN.sub('_', PurePosixPath(path).name)}"
@@ -283,13 +277,13 @@ class _Downloads:
             found = self._files.path(name, url=url)
         except Unreachable as exc:
             self._unreachable.add(host)
-            raise _Missing(f"its files are at {host}, which cannot be reached") from exc
+            raise NotRunnable(f"its files are at {host}, which cannot be reached") from exc
         except (NotPublished, TokenNeeded) as exc:
-            raise _Missing(f"its files are at {host}, and are not given or not there") from exc
+            raise NotRunnable(f"its files are at {host}, and are not given or not there") from exc
         with found.open("rb") as file:
             begins = file.read(64).lstrip().lower()
         if begins.startswith(_PAGE) and not name.endswith((".html", ".htm")):
-            raise _Missing(f"{host} gave a page in place of its file; --refresh asks again")
+            raise NotRunnable(f"{host} gave a page in place of its file; --refresh asks again")
         return keep_file(found)
 
 

@@ -2,8 +2,6 @@
 
 from hud_mcp.registry import Command, Plugin
 
-__all__ = ["PLUGIN"]
-
 PLUGIN = Plugin(
     "sets",
     sets={
@@ -29,7 +27,7 @@ PLUGIN = Plugin(
     },
     commands={
         "taskset": Command(
-            "hud_mcp.plugins.sets.commands.taskset:command",
+            "hud_mcp.plugins.sets.taskset_command:command",
             "Import public sets of tasks; look at, check, split and sample sets.",
         ),
     },

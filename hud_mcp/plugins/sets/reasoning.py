@@ -22,18 +22,7 @@ from hud_mcp.plugins.sets.files import Files
 from hud_mcp.plugins.sets.imports import ImportedSet, row, row_id
 from hud_mcp.values.grade import SubScore
 
-__all__ = [
-    "FORMULAS",
-    "LITERALS",
-    "NO_REFERENCE",
-    "PINNED",
-    "REFUSED",
-    "SET",
-    "ReasoningGymGrader",
-    "is_program",
-    "process_command",
-    "process_environment",
-]
+__all__ = ["ReasoningGymGrader"]
 
 _GYM = "reasoning-gym"
 _DRAW_S = 300.0

@@ -12,8 +12,6 @@ from typing import Any
 if sys.platform != "win32":
     import resource
 
-__all__ = ["main"]
-
 _MOST_BYTES = 4 * 1024**3
 
 

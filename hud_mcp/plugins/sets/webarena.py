@@ -9,9 +9,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.files import Files, InFolder, keep_file
-from hud_mcp.plugins.sets.imports import ImportedSet, as_tasks, json_rows, row, row_id
-
-__all__ = ["SET"]
+from hud_mcp.plugins.sets.imports import ImportedSet, NotRunnable, as_tasks, json_rows, row, row_id
 
 _TITLE = "WebArena"
 _GYM = "webarena"
@@ -34,10 +32,6 @@ _ASKED = (
 _LACKING = "no address for"
 
 
-class _NotHere(Exception):
-    """The reason why a row does not run here."""
-
-
 def read(files: Files, choice: Choice) -> list[Task]:
     """Read the rows, at the user's addresses of their sites."""
     rows = json_rows(files.read(_TASKS), _TASKS, _TITLE)
@@ -58,7 +52,7 @@ def _task(files: Files, raw: Mapping[str, Any], choice: Choice) -> Task:
         starts = str(_placed(raw["start_url"], places)).split(_AND)
         setup = [*_login(files, raw), ["goto", starts[0]]]
         evaluate = _graders(cast("dict[str, Any]", _placed(raw["eval"], places)), raw["intent"])
-    except _NotHere as exc:
+    except NotRunnable as exc:
         why = str(exc)
     begin = [f"Begin at {starts[0]}, which is open."]
     begin += [f"It is about {each} too." for each in starts[1:]]
@@ -91,11 +85,11 @@ def _place(address: str) -> str:
 
 def _check_sites(sites: list[str], places: Mapping[str, str]) -> None:
     if missing := [site for site in sites if site not in places]:
-        raise _NotHere(f"{_LACKING} {', '.join(missing)}")
+        raise NotRunnable(f"{_LACKING} {', '.join(missing)}")
 
 
 def _placed(value: Any, places: Mapping[str, str]) -> Any:
-    """Return a value with addresses in place of placeholders; raise _NotHere if one lacks."""
+    """Return a value with addresses in place of placeholders; raise NotRunnable if one lacks."""
     if isinstance(value, str):
         return _NAMED.sub(lambda found: _address(found[1], places), value)
     if isinstance(value, list):
@@ -108,7 +102,7 @@ def _placed(value: Any, places: Mapping[str, str]) -> Any:
 def _address(name: str, places: Mapping[str, str]) -> str:
     site = name.casefold()
     if site not in places:
-        raise _NotHere(f"{_LACKING} {site}")
+        raise NotRunnable(f"{_LACKING} {site}")
     return places[site]
 
 
@@ -130,7 +124,7 @@ def _needs(raw: Mapping[str, Any], evaluate: list[list[Any]], setup: list[list[A
 
 
 def _graders(evaluation: Mapping[str, Any], intent: str) -> list[list[Any]]:
-    """Return the calls that grade a row, each to be 1; raise _NotHere for other kinds."""
+    """Return the calls that grade a row, each to be 1; raise NotRunnable for other kinds."""
     calls: list[list[Any]] = []
     for kind in evaluation["eval_types"]:
         if kind == "string_match":
@@ -140,27 +134,27 @@ def _graders(evaluation: Mapping[str, Any], intent: str) -> list[list[Any]]:
                 "must_include",
                 "fuzzy_match",
             }:
-                raise _NotHere("its answer is compared in a way that is not known")
+                raise NotRunnable("its answer is compared in a way that is not known")
             calls.append(
                 ["webarena_answer", references, intent, str(evaluation.get("string_note") or "")]
             )
         elif kind == "url_match":
             if evaluation.get("url_note", "GOLD in PRED") != "GOLD in PRED":
-                raise _NotHere(f"its address is compared as {evaluation['url_note']!r}")
+                raise NotRunnable(f"its address is compared as {evaluation['url_note']!r}")
             calls.append(["webarena_address", evaluation["reference_url"].split(" |OR| ")])
         elif kind == "program_html":
             calls.append(["webarena_pages", [_target(each) for each in evaluation["program_html"]]])
         else:
-            raise _NotHere(f"the evaluator {kind}")
+            raise NotRunnable(f"the evaluator {kind}")
     if not calls:
-        raise _NotHere("it has no evaluator")
+        raise NotRunnable("it has no evaluator")
     return calls
 
 
 def _target(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the check of one page, without the programs that the authors' own grader runs.
 
-    Raise _NotHere if the check needs such a program, or an unknown comparison.
+    Raise NotRunnable if the check needs such a program, or an unknown comparison.
     """
     url, locator = str(raw["url"]), str(raw["locator"]).strip()
     wanted = raw["required_contents"]
@@ -168,15 +162,15 @@ def _target(raw: Mapping[str, Any]) -> dict[str, Any]:
     if url == _POST:
         target["url"] = "post"
     elif url != "last" and not url.startswith(("http://", "https://")):
-        raise _NotHere("it asks the shop's own programs for its newest order")
+        raise NotRunnable("it asks the shop's own programs for its newest order")
     if found := _MEMBER.fullmatch(locator):
         target |= {"read": "", "member": found[1]}
     elif locator and not locator.startswith(_READ):
-        raise _NotHere("it asks the shop's own programs for a review")
+        raise NotRunnable("it asks the shop's own programs for a review")
     for how in ("exact_match", "must_include"):
         if how in wanted:
             return target | {how: wanted[how]}
-    raise _NotHere("its page is compared in a way that is not known")
+    raise NotRunnable("its page is compared in a way that is not known")
 
 
 SET = ImportedSet(_TITLE, read)

@@ -21,7 +21,7 @@ from hud_mcp.plugins.sets.files import Files
 from hud_mcp.plugins.sets.imports import ImportedSet, as_tasks, json_rows, row, row_id
 from hud_mcp.values.grade import SubScore
 
-__all__ = ["PROTOCOL", "SET", "WebVoyagerJudge", "mapped"]
+__all__ = ["WebVoyagerJudge"]
 
 _TITLE = "WebVoyager"
 _GYM = "webvoyager"
@@ -38,7 +38,7 @@ def read(files: Files, choice: Choice) -> list[Task]:
     return as_tasks(rows, lambda _, raw: _task(files, raw, answers.get(raw["id"]), choice), _TITLE)
 
 
-def mapped(address: str, hosts: Mapping[str, str]) -> str:
+def _mapped(address: str, hosts: Mapping[str, str]) -> str:
     """Return an address with its host replaced, with or without `www.`.
 
     A replacement is a host, or the beginning of an address such as `http://127.0.0.1:8001`.
@@ -56,7 +56,7 @@ def mapped(address: str, hosts: Mapping[str, str]) -> str:
 def _task(
     files: Files, raw: Mapping[str, str], answer: Mapping[str, Any] | None, choice: Choice
 ) -> Task:
-    site, question, address = raw["web_name"], raw["ques"], mapped(raw["web"], choice.hosts)
+    site, question, address = raw["web_name"], raw["ques"], _mapped(raw["web"], choice.hosts)
     prompt = f"{question}\n\nBegin at {address}, which is open. Answer with what you found."
     is_local = address != raw["web"]
     return row(

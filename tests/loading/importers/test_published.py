@@ -6,7 +6,7 @@ from pathlib import Path
 from tables import each_of
 
 from hud_mcp.loading.public import SETS
-from hud_mcp.plugins.sets.published import published
+from hud_mcp.plugins.sets.files import published
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.md"
 

@@ -19,11 +19,9 @@ from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.public import SETS, Choice, Counted, Imported, count, import_set
 from hud_mcp.loading.sets import find_taskset
 from hud_mcp.loading.source import load_environments, shipped_folder
-from hud_mcp.plugins.sets.commands import inspect_sets
+from hud_mcp.plugins.sets.inspect_sets import inspect_command
 from hud_mcp.registry import names_of
 from hud_mcp.session.catalogue import Catalogue
-
-__all__ = ["command"]
 
 _SHOWN_REASONS = 12
 
@@ -33,7 +31,7 @@ def command() -> None:
     """Import public sets of tasks; show, check, split and sample sets."""
 
 
-command.add_command(inspect_sets.command)
+command.add_command(inspect_command)
 
 
 @command.command("import")

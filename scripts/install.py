@@ -14,8 +14,15 @@ from pathlib import Path
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.gymnasium.opengl import choose_opengl
-from hud_mcp.plugins.install.machine.need import OPENGL, Need, browser_fault, find_browser_needs
-from hud_mcp.plugins.install.machine.packages import PackageManager, install, still_missing
+from hud_mcp.plugins.install.packages import (
+    OPENGL,
+    Need,
+    PackageManager,
+    browser_fault,
+    find_browser_needs,
+    install,
+    still_missing,
+)
 
 ON_LINUX = sys.platform.startswith("linux")
 POSTGRESQL = (

@@ -15,8 +15,8 @@ from pathlib import Path
 import anyio
 
 from hud_mcp import __version__
-from hud_mcp.plugins.install.clients.entry import Entry, kept_variables
-from hud_mcp.plugins.install.clients.trial import try_entry
+from hud_mcp.plugins.install.client import Entry, kept_variables
+from hud_mcp.plugins.install.install import try_entry
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"

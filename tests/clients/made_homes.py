@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hud_mcp.plugins.install.clients.client import Machine
+from hud_mcp.plugins.install.client import Machine
 
 __all__ = ["FILES", "PLATFORMS", "SETTINGS", "make_home"]
 

@@ -9,9 +9,16 @@ from made_homes import FILES, PLATFORMS, SETTINGS, make_home
 from tables import each_of
 
 from hud_mcp.errors import HudMcpError, InvalidConfiguration, SourceNotFound
-from hud_mcp.plugins.install.clients.change import Configuration
-from hud_mcp.plugins.install.clients.client import CLIENTS, Machine, find_client
-from hud_mcp.plugins.install.clients.entry import Entry, is_own, kept_variables, serve_arguments
+from hud_mcp.plugins.install.change import Configuration
+from hud_mcp.plugins.install.client import (
+    CLIENTS,
+    Entry,
+    Machine,
+    find_client,
+    is_own,
+    kept_variables,
+    serve_arguments,
+)
 
 ENTRY = Entry("/opt/hud-mcp", ["serve", "browser"])
 

@@ -13,9 +13,8 @@ from made_homes import SETTINGS, make_home
 
 from hud_mcp.base.process import own_command
 from hud_mcp.cli import main
-from hud_mcp.plugins.install.clients.change import Configuration
-from hud_mcp.plugins.install.clients.client import CLIENTS
-from hud_mcp.plugins.install.clients.entry import Entry
+from hud_mcp.plugins.install.change import Configuration
+from hud_mcp.plugins.install.client import CLIENTS, Entry
 
 HERE = "win32" if sys.platform == "win32" else "darwin" if sys.platform == "darwin" else "linux"
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tables import each_of
 
 from hud_mcp.errors import InvalidConfiguration
-from hud_mcp.plugins.install.clients import jsonc
-from hud_mcp.plugins.install.clients.jsonc import comments_of
+from hud_mcp.plugins.install import jsonc
+from hud_mcp.plugins.install.jsonc import comments_of
 
 PATH = ("mcpServers", "hud-mcp")
 ENTRY = {"command": "/opt/ü/hud-mcp", "args": ["serve", "browser"], "env": {}}

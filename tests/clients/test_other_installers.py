@@ -12,10 +12,9 @@ import pytest
 from made_homes import make_home
 from other_python import OtherPython
 
-from hud_mcp.plugins.install.clients.change import Configuration
-from hud_mcp.plugins.install.clients.client import CLIENTS
-from hud_mcp.plugins.install.clients.entry import Entry, kept_variables
-from hud_mcp.plugins.install.clients.trial import try_entry
+from hud_mcp.plugins.install.change import Configuration
+from hud_mcp.plugins.install.client import CLIENTS, Entry, kept_variables
+from hud_mcp.plugins.install.install import try_entry
 
 pytestmark = pytest.mark.peers
 

@@ -6,7 +6,7 @@ import pytest
 from tables import each_of
 
 from hud_mcp.errors import InvalidConfiguration
-from hud_mcp.plugins.install.clients import toml
+from hud_mcp.plugins.install import toml
 
 PATH = ("mcp_servers", "hud-mcp")
 ENTRY = {"command": "/opt/ü/hud-mcp", "args": ["serve", "browser"], "env": {"A": "b"}}

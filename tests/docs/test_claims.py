@@ -17,9 +17,7 @@ from waiting import PATIENCE_S
 import hud_mcp
 import hud_mcp.environment
 from hud_mcp.cli import main
-from hud_mcp.plugins.install.clients.bundle import LINKED, install_link
-from hud_mcp.plugins.install.clients.client import CLIENTS, Machine
-from hud_mcp.plugins.install.clients.entry import Entry
+from hud_mcp.plugins.install.client import CLIENTS, LINKED, Entry, Machine, install_link
 from hud_mcp.plugins.view import subscriptions
 from hud_mcp.server import core_tool as reported
 from hud_mcp.server.core_tool import MOST_AT_ONCE

@@ -19,34 +19,23 @@ import anyio
 from hud_mcp import base
 from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
-from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Finding, Need
-from hud_mcp.plugins.install.machine.packages import PackageManager
-from hud_mcp.plugins.install.machine.platforms import SYSTEM, is_wsl1, refusal
+from hud_mcp.plugins.install.packages import (
+    BUBBLEWRAP,
+    FONTS,
+    OPENGL,
+    Finding,
+    Need,
+    PackageManager,
+)
+from hud_mcp.plugins.install.platforms import SYSTEM, is_wsl1, refusal
 from hud_mcp.record.place import default_store_url
 from hud_mcp.registry import service
 from hud_mcp.sandbox import Sandbox, SandboxOptions
-from hud_mcp.store import Store
+from hud_mcp.store import opened_store
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import Chromium, browser_advice, find_chromium, sandbox_problem
 from hud_mcp.worlds.browser.driver import driver_complaint, missing_library, package_of
 from hud_mcp.worlds.shell.spec import Shell
-
-__all__ = [
-    "EXTRA",
-    "OPENGL_FINDING",
-    "command_for",
-    "examine",
-    "look_at_browser",
-    "look_at_clock",
-    "look_at_extras",
-    "look_at_fonts",
-    "look_at_opengl",
-    "look_at_ports",
-    "look_at_python",
-    "look_at_sandbox",
-    "look_at_store",
-]
-
 
 EXTRA = "extra "
 """The beginning of the names of findings about optional parts of the package."""
@@ -66,19 +55,17 @@ _EXTRA = re.compile(r"^(?P<package>[A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"](?P<
 _OF_DEVELOPERS = frozenset({"test", "check", "docs", "release"})
 
 
-async def look_at_store(url: str | None) -> Finding:
+async def _look_at_store(url: str | None) -> Finding:
     """Open the record, in its usual place without a URL, and look at the room on its disk."""
     place = url or default_store_url()
-    store = Store(url)
     try:
-        # What reads makes nothing: a folder that is not there yet is tried by the file's parent.
-        if store.exists:
-            await store.list_jobs(1)
+        async with opened_store(url) as store:
+            # What reads makes nothing: a folder that is not there yet is tried by its parent.
+            if store.exists:
+                await store.list_jobs(1)
     except HudMcpError as exc:
         do = "Name another in --store or HUD_MCP_STORE."
         return Finding.lack("store", str(exc), do, needed=True)
-    finally:
-        await store.close()
     if "://" in place:
         return Finding.ok("store", "the database answers")
     return _look_at_folder(Path(place))
@@ -99,7 +86,7 @@ def _look_at_folder(file: Path) -> Finding:
     return Finding.ok("store", said)
 
 
-def look_at_ports() -> Finding:
+def _look_at_ports() -> Finding:
     """Check whether a server can be reached on this machine, as sites and live pages must be."""
     try:
         with listen(LOOPBACK, 0) as listener:
@@ -122,19 +109,18 @@ def look_at_fonts(*, needed: bool) -> Finding:
     ]
     if not files:
         said = "none, so pictures of pages have no text"
-        return Finding.lack("fonts", said, command_for(FONTS), needed=needed)
+        return Finding.lack("fonts", said, _command_for(FONTS), needed=needed)
     return Finding.ok("fonts", f"{len(files)} files")
 
 
-def look_at_opengl() -> Generator[Finding]:
-    """Yield the finding about MuJoCo's drawing, if it is installed."""
+def _look_at_opengl() -> Generator[Finding]:
     if not _is_installed("mujoco"):
         return
     variable, fault = service("opengl variable"), service("choose opengl")()
     if fault is None:
         yield Finding.ok(OPENGL_FINDING, f"{os.environ[variable]} draws")
     else:
-        do = "" if variable in os.environ else command_for(OPENGL)
+        do = "" if variable in os.environ else _command_for(OPENGL)
         yield Finding.lack(OPENGL_FINDING, fault, do, needed=False)
 
 
@@ -154,8 +140,7 @@ def look_at_clock() -> Finding:
     return Finding.ok("clock", shown)
 
 
-def look_at_extras(wanted: Iterable[str] = ()) -> Generator[Finding]:
-    """Yield the findings about the optional packages, by the extra that brings them."""
+def _look_at_extras(wanted: Iterable[str] = ()) -> Generator[Finding]:
     needed = set(wanted)
     packages: dict[str, list[str]] = {}
     for requirement in metadata.requires("hud-mcp") or ():
@@ -185,8 +170,7 @@ def _is_installed(name: str) -> bool:
 _VERSION_BOUND_S = 10
 
 
-def command_for(need: Need) -> str:
-    """Return the command that installs something."""
+def _command_for(need: Need) -> str:
     manager = PackageManager.find()
     packages = manager.choose([need]) if manager is not None else []
     if manager is None or not packages:
@@ -194,8 +178,7 @@ def command_for(need: Need) -> str:
     return f"Run `{manager.command(packages)}`."
 
 
-def look_at_python() -> Finding:
-    """Return the finding about the interpreter, and the system that it runs on."""
+def _look_at_python() -> Finding:
     said = (
         f"{platform.python_version()} ({sys.executable}), hud-mcp {base.__version__}, "
         f"{SYSTEM} {platform.machine()}"
@@ -207,8 +190,7 @@ def look_at_python() -> Finding:
     return Finding.ok("Python", said)
 
 
-async def look_at_browser(*, needed: bool) -> AsyncGenerator[Finding]:
-    """Start the driver, then a Chromium with a page that draws, and yield the findings."""
+async def _look_at_browser(*, needed: bool) -> AsyncGenerator[Finding]:
     complaint = await driver_complaint()
     if complaint is not None:
         library = missing_library(complaint)
@@ -248,15 +230,16 @@ async def look_at_browser(*, needed: bool) -> AsyncGenerator[Finding]:
         await chromium.close()
 
 
-async def look_at_sandbox(*, needed: bool) -> AsyncGenerator[Finding]:
-    """Look for bubblewrap, open a sandbox, and yield the findings."""
+async def _look_at_sandbox(*, needed: bool) -> AsyncGenerator[Finding]:
     if SYSTEM != "Linux" or is_wsl1():
         do = "Shells need Linux, WSL 2 or the image; see docs/install.md."
         yield Finding.lack("bubblewrap", f"does not exist on {SYSTEM}", do, needed=needed)
         return
     program = shutil.which("bwrap")
     if program is None:
-        yield Finding.lack("bubblewrap", "is not installed", command_for(BUBBLEWRAP), needed=needed)
+        yield Finding.lack(
+            "bubblewrap", "is not installed", _command_for(BUBBLEWRAP), needed=needed
+        )
         return
     with anyio.fail_after(_VERSION_BOUND_S):
         done = await anyio.run_process([program, "--version"], check=False)
@@ -296,20 +279,20 @@ async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenera
     needs_shell = any(
         isinstance(world, Shell) and world.options.isolation == "bwrap" for world in worlds
     )
-    yield look_at_python()
-    async for finding in look_at_browser(needed=needs_browser):
+    yield _look_at_python()
+    async for finding in _look_at_browser(needed=needs_browser):
         yield finding
     yield look_at_fonts(needed=needs_browser)
-    async for finding in look_at_sandbox(needed=needs_shell):
+    async for finding in _look_at_sandbox(needed=needs_shell):
         yield finding
-    for finding in look_at_opengl():
+    for finding in _look_at_opengl():
         yield finding
-    yield await look_at_store(store)
-    yield look_at_ports()
+    yield await _look_at_store(store)
+    yield _look_at_ports()
     yield look_at_clock()
     draws = service("gymnasium declaration")
     wanted = ["gymnasium"] if any(isinstance(world, draws) for world in worlds) else []
-    for finding in look_at_extras(wanted):
+    for finding in _look_at_extras(wanted):
         yield finding
     for environment in served:
         if (why := refusal(environment.world)) is not None:

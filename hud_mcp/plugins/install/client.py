@@ -1,15 +1,17 @@
-"""The programs that start servers over stdio, and the places of their configurations."""
+"""The programs that start servers over stdio, their configurations, and the entries in these."""
 
+import base64
+import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
+from urllib.parse import quote
 
-from hud_mcp.errors import SourceNotFound, did_you_mean
-
-__all__ = ["CLIENTS", "Client", "Machine", "find_client"]
+from hud_mcp.errors import InvalidConfiguration, SourceNotFound, did_you_mean
+from hud_mcp.loading.source import default_sources, lasting_source
 
 
 @dataclass(frozen=True)
@@ -175,3 +177,115 @@ def find_client(name: str) -> Client:
             f"{', '.join(CLIENTS)}."
         )
     return found
+
+
+_KEPT = ("HUD_MCP_CHROMIUM", "HUD_MCP_STORE", "PLAYWRIGHT_BROWSERS_PATH", "XDG_DATA_HOME")
+"""Variables that servers read and that no client passes on."""
+
+_KEPT_FOR_UV = (
+    *("SSL_CERT_DIR", "SSL_CERT_FILE", "UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_FIND_LINKS"),
+    *("UV_INDEX_URL", "UV_NATIVE_TLS", "UV_PYTHON_INSTALL_DIR", "UV_SYSTEM_CERTS"),
+)
+"""The same of `uvx`, which may have to fetch packages again."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A server in a client's configuration. `env` has variables that clients do not pass on."""
+
+    command: str
+    args: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def value(self, client: Client) -> dict[str, Any]:
+        """Return the entry as a client's configuration has it."""
+        kind = {"type": "stdio"} if client.has_type else {}
+        env = {"env": dict(self.env)} if self.env else {}
+        return {**kind, "command": self.command, "args": list(self.args), **env}
+
+    @classmethod
+    def read(cls, value: Any) -> "Entry":
+        """Read an entry of a configuration as its client does.
+
+        Raises:
+            InvalidConfiguration: It names no command.
+        """
+        known = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if not isinstance(known.get("command"), str):
+            raise InvalidConfiguration("The entry names no command.")
+        env = cast("dict[str, Any]", known.get("env") or {})
+        args = cast("list[Any]", known.get("args") or [])
+        return cls(
+            known["command"],
+            [str(each) for each in args],
+            {name: str(each) for name, each in env.items()},
+        )
+
+
+def is_own(value: Any) -> bool:
+    """Whether an entry of a configuration starts this package."""
+    try:
+        entry = Entry.read(value)
+    except InvalidConfiguration:
+        return False
+    return any("hud-mcp" in each or "hud_mcp" in each for each in (entry.command, *entry.args))
+
+
+def serve_arguments(sources: Sequence[str], tasksets: Sequence[str] = ()) -> list[str]:
+    """Return the arguments of `serve`, such that they mean the same from any folder.
+
+    Args:
+        sources: The names of environments, then options of `serve`. The options start at the first
+            that begins with `-`, and stay unchanged.
+        tasksets: Files of tasks, or names of sets.
+    """
+    names = list(sources)
+    first = next((n for n, each in enumerate(names) if each.startswith("-")), len(names))
+    named = [lasting_source(each) for each in names[:first] or default_sources()]
+    offered = [
+        part
+        for each in tasksets
+        for part in ("--taskset", str(Path(each).resolve()) if Path(each).exists() else each)
+    ]
+    return ["serve", *named, *offered, *names[first:]]
+
+
+def kept_variables(
+    command: Sequence[str], variables: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Return the variables of this process that its servers need too, without any password."""
+    names = (*_KEPT, *(_KEPT_FOR_UV if Path(command[0]).stem == "uvx" else ()))
+    return {
+        name: value for name in names if (value := variables.get(name, "")) and "@" not in value
+    }
+
+
+LINKED = ("cursor", "vscode")
+"""The clients that take links."""
+
+
+def install_link(client: Client, name: str, entry: Entry, *, web: bool = False) -> str:
+    """Return the link that makes an editor ask whether to add a server.
+
+    With `web`, it leads to the editor's site, which opens the editor: pages such as GitHub's show
+    no links of an editor's own kind.
+
+    Raises:
+        SourceNotFound: The client takes no links.
+    """
+    value = {key: each for key, each in entry.value(client).items() if key != "type"}
+    if client.name == "cursor":
+        packed = base64.b64encode(json.dumps(value).encode()).decode()
+        begins = "https://cursor.com/en/install-mcp" if web else _CURSOR
+        return f"{begins}?name={quote(name)}&config={quote(packed, safe='')}"
+    if client.name == "vscode":
+        if web:
+            text = quote(json.dumps(value), safe="")
+            return (
+                f"https://insiders.vscode.dev/redirect/mcp/install?name={quote(name)}&config={text}"
+            )
+        return f"vscode:mcp/install?{quote(json.dumps({'name': name, **value}), safe='')}"
+    raise SourceNotFound(f"{client.title} takes no links. These do: {', '.join(LINKED)}.")
+
+
+_CURSOR = "cursor://anysphere.cursor-deeplink/mcp/install"

@@ -2,34 +2,129 @@
 
 import json
 import re
+import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
 
+from hud_mcp.base import libraries
 from hud_mcp.base.process import own_command, shown_command
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.sources import load
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
-from hud_mcp.plugins.install import commands
-from hud_mcp.plugins.install.clients.bundle import LINKED, install_link
-from hud_mcp.plugins.install.clients.change import Change, Configuration
-from hud_mcp.plugins.install.clients.client import CLIENTS, Client, Machine, find_client
-from hud_mcp.plugins.install.clients.entry import Entry, is_own, kept_variables, serve_arguments
+from hud_mcp.cli.sources import load_sources
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration, sole_cause
+from hud_mcp.plugins.install.browser import bring_browser, lacks_browser, offer_browser_for
+from hud_mcp.plugins.install.change import Change, Configuration
+from hud_mcp.plugins.install.client import (
+    CLIENTS,
+    LINKED,
+    Client,
+    Entry,
+    Machine,
+    find_client,
+    install_link,
+    is_own,
+    kept_variables,
+    serve_arguments,
+)
 
-__all__ = [
-    "command",
-    "config_option",
-    "configuration",
-    "dry_run_option",
-    "name_option",
-    "show",
-    "taskset_option",
-    "uninstall_command",
-    "write",
-]
+if TYPE_CHECKING:
+    from mcp.client.client import Client as McpClient
+
+
+_START_S = 300.0
+"""A package manager may have to build an environment first."""
+_CALL_S = 300.0
+_ANSWER = "This answer tries the server."
+_LOG_CHARS = 2000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A graded task of a trial, with the id of its record. The reward is None if it is hidden.
+
+    `task` is None if the environment offers no task that starts without arguments.
+    """
+
+    environment: str
+    task: str | None
+    reward: float | None = None
+    trajectory: str = ""
+
+
+async def try_entry(entry: Entry) -> list[Trial]:
+    """Start a server as its client does, and have a worthless answer graded in each environment.
+
+    The server has the few variables that clients pass on, and those of the entry.
+
+    Raises:
+        EnvironmentFailed: It does not start, or a task is not graded; the text has the end of the
+            server's standard error.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        parameters = libraries.StdioServerParameters(
+            command=entry.command, args=list(entry.args), env=dict(entry.env), cwd=Path.home()
+        )
+        client = libraries.Client(
+            libraries.stdio_client(parameters, errlog=log), read_timeout_seconds=_CALL_S
+        )
+        try:
+            with anyio.fail_after(_START_S + _CALL_S):
+                async with client:
+                    return await _grade_each(client)
+        except (
+            libraries.MCPError,
+            OSError,
+            TimeoutError,
+            EnvironmentFailed,
+            ExceptionGroup,
+        ) as exc:
+            log.flush()
+            log.seek(0)
+            said = log.read()[-_LOG_CHARS:].strip()
+            shown = f"\nThe server wrote:\n{said}" if said else ""
+            raise EnvironmentFailed(f"{sole_cause(exc) or exc}{shown}") from None
+
+
+async def _grade_each(client: "McpClient") -> list[Trial]:
+    offered = await _call(client, "list_tasks", {})
+    startable: dict[str, dict[str, Any]] = {}
+    for row in offered["tasks"]:
+        startable.setdefault(row["environment"], {"task": row["id"]})
+    for row in offered["templates"]:
+        chosen = {"template": row["id"], "environment": row["environment"]}
+        startable.setdefault(row["environment"], chosen)
+    return [await _grade(client, name, what) for name, what in startable.items()]
+
+
+async def _grade(client: "McpClient", environment: str, what: dict[str, Any]) -> Trial:
+    try:
+        started = await _call(client, "start_task", what)
+    except EnvironmentFailed:
+        if "task" in what:
+            raise
+        return Trial(environment, None)  # its arguments have no defaults
+    given = {"session": started["session"], "answer": _ANSWER}
+    graded = await _call(client, "response", given)
+    while graded.get("state") == "grading":
+        graded = await _call(client, "response", given)
+    if graded.get("outcome") != "graded":
+        raise EnvironmentFailed(
+            f"Task {started['task']} was not graded: {graded.get('outcome')}. "
+            f"{graded.get('content', '')}"
+        )
+    return Trial(environment, started["task"], graded.get("reward"), graded.get("trajectory", ""))
+
+
+async def _call(client: "McpClient", tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    if result.is_error or result.structured_content is None:
+        said = " ".join(getattr(each, "text", "") for each in result.content)
+        raise EnvironmentFailed(f"The server answered {tool} with: {said}")
+    return result.structured_content
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -64,31 +159,20 @@ config_option = click.option(
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change; change nothing.")
 
 
-def configuration(client_name: str, file: str | None) -> tuple[Client, Configuration]:
-    """Return a client and its present configuration.
-
-    Raises:
-        SourceNotFound: There is no such client.
-        InvalidConfiguration: Its configuration cannot be read.
-    """
+def _configuration(client_name: str, file: str | None) -> tuple[Client, Configuration]:
     client = find_client(client_name)
     path = client.file(Machine.here()) if file is None else Path(file)
     return client, Configuration(client, path)
 
 
-def show(change: Change) -> None:
-    """Show a change, as `diff -u` does."""
+def _show(change: Change) -> None:
     for line in change.lines():
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         click.secho(line, fg=colour)
 
 
-def write(change: Change) -> Path | None:
-    """Write a change; print the path of the backup, and return it.
-
-    Raises:
-        HudMcpError: The file cannot be written.
-    """
+def _write(change: Change) -> Path | None:
+    """Write a change and print the path of the backup; raise HudMcpError if it fails."""
     try:
         backup = change.write()
     except OSError as exc:
@@ -111,7 +195,7 @@ def uninstall_command(
     client: str, name: str, config: str | None, *, dry_run: bool, force: bool
 ) -> None:
     """Remove hud-mcp from the configuration of a CLIENT. Other entries stay as they are."""
-    chosen, held = configuration(client, config)
+    chosen, held = _configuration(client, config)
     former = held.find(name)
     if former is None:
         click.echo(f"{chosen.title} has no server {name!r}: {held.path}")
@@ -122,11 +206,11 @@ def uninstall_command(
             f"{json.dumps(former, default=str)}. Remove it with --force. Nothing was written."
         )
     change = held.without_entry(name)
-    show(change)
+    _show(change)
     if dry_run:
         click.echo("Nothing was written: --dry-run.")
         return
-    write(change)
+    _write(change)
 
 
 def _variables(
@@ -192,7 +276,7 @@ def command(
     arguments = serve_arguments(sources, tasksets)
     variables = {**kept_variables(own), **options["variables"]}
     entry = Entry(own[0], [*own[1:], *arguments], variables)
-    chosen, held = configuration(client, options["config"])
+    chosen, held = _configuration(client, options["config"])
     environments = _environments(sources, tasksets)
     if options["link"]:
         click.echo(install_link(chosen, name, entry))
@@ -202,7 +286,7 @@ def command(
         click.echo("Nothing was written: --dry-run.")
         return
     _bring_browser(environments, is_wanted=options["yes"])
-    backup = None if change.is_empty else write(change)
+    backup = None if change.is_empty else _write(change)
     if not options["no_start"]:
         try:
             _try(chosen, change, name)
@@ -220,7 +304,7 @@ def _change(client: Client, held: Configuration, name: str, entry: Entry, *, for
     if change.is_empty:
         click.echo(f"{client.title} has this server already: {held.path}")
         return change
-    show(change)
+    _show(change)
     former = held.find(name)
     if former is not None and not force:
         raise HudMcpError(
@@ -233,7 +317,7 @@ def _change(client: Client, held: Configuration, name: str, entry: Entry, *, for
 def _environments(sources: Sequence[str], tasksets: Sequence[str]) -> list[Any]:
     """Load the sources. A mistake in them is reported before anything is shown or written."""
     first = next((n for n, each in enumerate(sources) if each.startswith("-")), len(sources))
-    return load(sources[:first], tasksets)[0]
+    return load_sources(sources[:first], tasksets)[0]
 
 
 def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:
@@ -241,13 +325,13 @@ def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:
 
     Raise HudMcpError if there is none, and none was wanted or could be had.
     """
-    if not commands.lacks_browser(environments):
+    if not lacks_browser(environments):
         return
     if is_wanted:
-        commands.bring_browser()
+        bring_browser()
         return
-    commands.offer_browser_for(environments)
-    if commands.lacks_browser(environments):
+    offer_browser_for(environments)
+    if lacks_browser(environments):
         raise HudMcpError(
             "The sources need a Chromium, but none starts here. Call again with --yes, or run "
             f"`{shown_command('browser', 'install', '--yes')}` first. Nothing was written."
@@ -263,7 +347,7 @@ def _try(client: Client, change: Change, name: str) -> None:
     shown = " ".join([entry.command, *entry.args])
     click.echo(f"Starting: {shown}")
     try:
-        trials = anyio.run(commands.try_entry, entry)
+        trials = anyio.run(try_entry, entry)
     except (EnvironmentFailed, InvalidConfiguration) as exc:
         what = "What is there" if change.is_empty else "What was written"
         raise HudMcpError(f"{what} does not work. {change.path} is as it was. {exc}") from exc

@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from hud_mcp.errors import HudMcpError, InvalidConfiguration
-from hud_mcp.plugins.install.clients import jsonc, toml
-from hud_mcp.plugins.install.clients.client import Client
-from hud_mcp.plugins.install.clients.entry import Entry
-
-__all__ = ["Change", "Configuration"]
+from hud_mcp.plugins.install import jsonc, toml
+from hud_mcp.plugins.install.client import Client, Entry
 
 _AROUND = 2
 """Lines shown before and after what changes; others may hold secrets."""

@@ -18,9 +18,11 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.loading.source import Source, load_environments
-from hud_mcp.plugins.install.machine.need import CHROMIUM, browser_fault, find_browser_needs
-from hud_mcp.plugins.install.machine.packages import (
+from hud_mcp.plugins.install.packages import (
+    CHROMIUM,
     PackageManager,
+    browser_fault,
+    find_browser_needs,
     install,
     offer_of,
     still_missing,
@@ -28,16 +30,6 @@ from hud_mcp.plugins.install.machine.packages import (
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import find_chromium
 from hud_mcp.worlds.browser.driver import driver_complaint
-
-__all__ = [
-    "ask_for_browser",
-    "bring_browser",
-    "command",
-    "lacks_browser",
-    "offer_browser",
-    "offer_browser_for",
-    "shown_progress",
-]
 
 
 def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
@@ -47,8 +39,7 @@ def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
     installed. Sessions then fail, and name the command.
 
     Raises:
-        HudMcpError: The person said yes, but Chromium could not be installed. The text says what to
-        do.
+        HudMcpError: The person said yes, but it could not be installed. The text says what to do.
     """
     if not asks_here() or find_chromium() is not None:
         return
@@ -103,7 +94,7 @@ def bring_browser() -> None:
         raise HudMcpError(fault)
 
 
-def ask_for_browser() -> bool:
+def _ask_for_browser() -> bool:
     """Ask a person whether a Chromium is to be installed; true if none is missing."""
     if CHROMIUM not in list(find_browser_needs()):
         return True
@@ -153,7 +144,7 @@ def install_command(*, yes: bool) -> None:
         raise HudMcpError(
             f"There is no terminal to ask on, so nothing was installed. Run `{again}`."
         )
-    if not yes and asks_here() and not ask_for_browser():
+    if not yes and asks_here() and not _ask_for_browser():
         raise HudMcpError("Nothing was installed. HUD_MCP_CHROMIUM may name a Chromium.")
     bring_browser()
     click.echo("A Chromium is there, and starts.", err=True)

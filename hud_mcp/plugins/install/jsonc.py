@@ -11,9 +11,6 @@ from typing import Any
 
 from hud_mcp.errors import InvalidConfiguration
 
-__all__ = ["Member", "Node", "comments_of", "drop", "parse", "put", "read"]
-
-
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
@@ -47,11 +44,10 @@ class Node:
         return next((each for each in reversed(self.members) if each.name == name), None)
 
 
-def parse(text: str) -> Node | None:
+def _parse(text: str) -> Node | None:
     """Read a text; None if it has only blanks and comments.
 
-    Raises:
-        InvalidConfiguration: It is not JSON; the text says where, and what was expected.
+    Raise InvalidConfiguration, with the place and the expected text, if it is not JSON.
     """
     reader = _Reader(text)
     at = reader.skip(0)
@@ -162,7 +158,7 @@ def read(text: str) -> Any:
     Raises:
         InvalidConfiguration: It is not JSON, even with comments; the text has line and column.
     """
-    node = parse(text)
+    node = _parse(text)
     return {} if node is None else node.value
 
 
@@ -173,7 +169,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         InvalidConfiguration: The text is not JSON, or something on the path is not an object.
     """
     before = read(text)
-    root = parse(text)
+    root = _parse(text)
     edited = _put_first(text, path, value) if root is None else _put(text, root, path, value)
     wanted = _with(before, path, value)
     if read(edited) != wanted:
@@ -187,14 +183,14 @@ def drop(text: str, path: Sequence[str]) -> str:
     Raises:
         InvalidConfiguration: The text is not JSON.
     """
-    node = parse(text)
+    node = _parse(text)
     for name in path[:-1]:
         member = node.member(name) if node is not None else None
         node = member.node if member is not None else None
     if node is None or node.member(path[-1]) is None:
         return text
     edited = text
-    while (found := parse(edited)) is not None and (holder := _holder(found, path)) is not None:
+    while (found := _parse(edited)) is not None and (holder := _holder(found, path)) is not None:
         edited = _without_member(edited, *holder)
     if read(edited) != _without(read(text), path):
         raise InvalidConfiguration(f"{path[-1]!r} cannot be taken away without other settings.")

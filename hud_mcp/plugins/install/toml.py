@@ -11,8 +11,6 @@ from tomlkit.items import InlineTable
 
 from hud_mcp.errors import InvalidConfiguration
 
-__all__ = ["drop", "put", "read"]
-
 
 def read(text: str) -> Any:
     """Return the value of a text.

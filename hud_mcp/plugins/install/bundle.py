@@ -10,55 +10,25 @@ import importlib.util
 import json
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+import click
 import tomlkit
 
 from hud_mcp.base import __version__
-from hud_mcp.errors import HudMcpError, LimitReached, NotInstalled, OutputExists, SourceNotFound
-from hud_mcp.plugins.install.clients.client import Client
-from hud_mcp.plugins.install.clients.entry import Entry, serve_arguments
-
-__all__ = ["LINKED", "Bundle", "install_link", "own_wheel"]
-
-
-LINKED = ("cursor", "vscode")
-"""The clients that take links."""
-
-
-def install_link(client: Client, name: str, entry: Entry, *, web: bool = False) -> str:
-    """Return the link that makes an editor ask whether to add a server.
-
-    With `web`, it leads to the editor's site, which opens the editor: pages such as GitHub's show
-    no links of an editor's own kind.
-
-    Raises:
-        SourceNotFound: The client takes no links.
-    """
-    value = {key: each for key, each in entry.value(client).items() if key != "type"}
-    if client.name == "cursor":
-        packed = base64.b64encode(json.dumps(value).encode()).decode()
-        begins = "https://cursor.com/en/install-mcp" if web else _CURSOR
-        return f"{begins}?name={quote(name)}&config={quote(packed, safe='')}"
-    if client.name == "vscode":
-        if web:
-            text = quote(json.dumps(value), safe="")
-            return (
-                f"https://insiders.vscode.dev/redirect/mcp/install?name={quote(name)}&config={text}"
-            )
-        return f"vscode:mcp/install?{quote(json.dumps({'name': name, **value}), safe='')}"
-    raise SourceNotFound(f"{client.title} takes no links. These do: {', '.join(LINKED)}.")
-
-
-_CURSOR = "cursor://anysphere.cursor-deeplink/mcp/install"
-
+from hud_mcp.cli.help import Command
+from hud_mcp.errors import HudMcpError, LimitReached, NotInstalled, OutputExists
+from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.install.client import serve_arguments
+from hud_mcp.plugins.install.install import name_option, taskset_option
 
 _BUILD_S = 600.0
 _NOT_OF_A_WHEEL = frozenset(
@@ -69,12 +39,10 @@ _FIRST = (1980, 1, 1, 0, 0, 0)
 """The date of all files: the same content makes the same bytes."""
 
 
-def own_wheel(folder: Path) -> Path:
-    """Make the wheel of this package: of its installed files, or of the sources that it runs from.
+def _own_wheel(folder: Path) -> Path:
+    """Make the wheel of the installed files, or of the sources that the package runs from.
 
-    Raises:
-        NotInstalled: The package runs from its sources, and no builder of wheels is installed.
-        HudMcpError: The wheel cannot be built.
+    Raise NotInstalled without a builder of wheels, and HudMcpError if the wheel cannot be built.
     """
     package = distribution("hud-mcp")
     sources = _sources(package)
@@ -286,3 +254,52 @@ def _files_of(folder: Path) -> Iterator[Path]:
             yield from _files_of(path)
         elif path.is_file():
             yield path
+
+
+@click.command(cls=Command)
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="hud-mcp.mcpb",
+    show_default=True,
+    help="The file to write the bundle to.",
+)
+@taskset_option
+@name_option
+@click.option(
+    "--extra",
+    "extras",
+    hidden=True,
+    multiple=True,
+    metavar="NAME",
+    help="An extra of this package that the sources need.",
+)
+@click.option(
+    "--wheel",
+    hidden=True,
+    metavar="FILE",
+    help="The wheel to include. Default: a wheel of the installed package.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def command(sources: Sequence[str], output: str, wheel: str | None, **options: Any) -> None:
+    """Make an MCP bundle (.mcpb) that serves SOURCE, for clients such as Claude Desktop.
+
+    The bundle contains the wheel of this package, and the folder of each source that is a file. The
+    client gets Python through uv, and installs the packages that the wheel requires.
+    """
+    load_environments(serve_arguments(sources)[1:])
+    with tempfile.TemporaryDirectory() as folder:
+        built = _own_wheel(Path(folder)) if wheel is None else Path(wheel)
+        bundle = Bundle(
+            options["name"],
+            built,
+            sources or serve_arguments(())[1:],
+            options["tasksets"],
+            options["extras"],
+        )
+        names = bundle.write(Path(output), force=options["force"])
+    size = Path(output).stat().st_size / 2**20
+    click.echo(f"Written: {output} ({len(names)} files, {size:.1f} MB)")
+    click.echo("Open it with a client that takes bundles, such as Claude Desktop.")

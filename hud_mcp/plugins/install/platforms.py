@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SYSTEM", "is_wsl1", "refusal"]
-
 SYSTEM = "Linux" if sys.platform.startswith("linux") else platform.system()
 """The operating system, as people call it; macOS is Darwin."""
 

@@ -13,23 +13,22 @@ import orjson
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.options import json_option
 from hud_mcp.cli.output import cell, make_console, make_table
-from hud_mcp.loading.source import Source
-from hud_mcp.plugins.install import commands
-from hud_mcp.plugins.install.commands.browser import shown_progress
-from hud_mcp.plugins.install.machine.need import (
+from hud_mcp.loading.source import Source, default_sources, load_environments
+from hud_mcp.plugins.install.browser import shown_progress
+from hud_mcp.plugins.install.packages import (
     BUBBLEWRAP,
     FONTS,
     OPENGL,
     Finding,
     Need,
+    PackageManager,
     find_browser_needs,
+    install,
+    still_missing,
 )
-from hud_mcp.plugins.install.machine.packages import PackageManager, install, still_missing
-from hud_mcp.plugins.install.machine.places import EXTRA, OPENGL_FINDING, examine, look_at_fonts
+from hud_mcp.plugins.install.places import EXTRA, OPENGL_FINDING, examine, look_at_fonts
 from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
-
-__all__ = ["command"]
 
 _STYLES = {"ok": "green", "failed": "red", "absent": "dim"}
 _STATE_CHARS = max(map(len, _STYLES))
@@ -63,8 +62,8 @@ def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bo
     it exists, or else the quickstart environments.
     """
     configure_logging("error")
-    plain = [each for each in sources or commands.default_sources() if not Source(each).is_remote]
-    look = partial(_look, commands.load_environments(plain), store)
+    plain = [each for each in sources or default_sources() if not Source(each).is_remote]
+    look = partial(_look, load_environments(plain), store)
     findings = anyio.run(look)
     lacking = {each.name for each in findings if each.state == "failed" or _is_opengl(each)}
     told = None

@@ -1,1 +1,0 @@
-"""The machine: its missing parts, their installation, and the advice for people."""

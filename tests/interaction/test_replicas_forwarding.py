@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 from tables import each_of
 from waiting import PATIENCE_S
 
-from hud_mcp.plugins.operate.replicas.signature import FORWARDED, Secret
+from hud_mcp.plugins.operate.replicas.forwarding import FORWARDED, Secret
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from scrapes import get, own_address, scrape
 from waiting import PATIENCE_S, until
 
 from hud_mcp import Environment
-from hud_mcp.plugins.operate.monitor.health import Health
+from hud_mcp.plugins.operate.metrics import Health
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 

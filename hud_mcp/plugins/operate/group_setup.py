@@ -18,8 +18,6 @@ from hud_mcp.environment.world import World
 from hud_mcp.errors import HudMcpError
 from hud_mcp.store import Store
 
-__all__ = ["GroupSetup", "GroupSetups", "Kept"]
-
 logger = logging.getLogger(__name__)
 
 _WORTH_S = 0.1

@@ -9,8 +9,6 @@ from hud_mcp.base import libraries
 from hud_mcp.errors import NotInstalled
 from hud_mcp.store.files import make_private_folder
 
-__all__ = ["Objects"]
-
 
 class Objects:
     """A folder of an object store, and its copies here. Constructing one touches nothing.

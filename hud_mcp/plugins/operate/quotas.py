@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from hud_mcp.cli.tokens import QUOTA_NAMES
 from hud_mcp.errors import HudMcpError, LimitReached, did_you_mean
-from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate import surfaces
 from hud_mcp.session.caller import OPERATOR
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-__all__ = ["NO_QUOTA", "Quota", "Quotas", "read_quotas"]
-
 
 _MINUTE = timedelta(minutes=1)
 
@@ -37,15 +34,6 @@ class Quota:
     sessions: int | None = None
     starts_per_minute: int | None = None
     stored_bytes: int | None = None
-
-    @property
-    def is_none(self) -> bool:
-        """Whether nothing is bounded."""
-        return self == NO_QUOTA
-
-    def with_changes(self, changes: Mapping[str, int]) -> "Quota":
-        """Return the quota with other amounts, by name."""
-        return replace(self, **changes)
 
 
 NO_QUOTA = Quota()
@@ -76,7 +64,7 @@ class Quotas:
 
     def applies_to(self, principal: str | None) -> bool:
         """Whether anything is bounded for a principal."""
-        return not self.of(principal).is_none
+        return self.of(principal) != NO_QUOTA
 
     @staticmethod
     def lock_key(principal: str | None) -> str:
@@ -97,7 +85,7 @@ class Quotas:
         if known is not None and began_s > known.until_s:
             known = None
         adds_up = quota.stored_bytes is not None and known is None
-        living, earlier, stored = sql.quotas.count_used(
+        living, earlier, stored = surfaces.count_used(
             connection,
             principal,
             since=now - timedelta(seconds=self.living_s),
@@ -173,12 +161,12 @@ def read_quotas(
     Raises:
         HudMcpError: A name is unknown, or a value is no amount.
     """
-    usual = NO_QUOTA.with_changes(_read(given, where="--quota"))
+    usual = Quota(**_read(given, where="--quota"))
     own = {
-        principal: usual.with_changes(_read(words.split(), where="--token-file"))
+        principal: replace(usual, **_read(words.split(), where="--token-file"))
         for principal, words in named.items()
     }
-    if usual.is_none and not own:
+    if usual == NO_QUOTA and not own:
         return None
     return Quotas(usual, own, exempt=frozenset({OPERATOR}), living_s=living_s)
 

@@ -10,10 +10,16 @@ import pytest
 from starlette.types import Message
 from waiting import PATIENCE_S
 
-from hud_mcp.plugins.operate.replicas.forwarding import Forwarding, Outcome
-from hud_mcp.plugins.operate.replicas.known import OtherReplica
+from hud_mcp.plugins.operate.replicas.forwarding import (
+    FORWARDED,
+    Forwarding,
+    Once,
+    Outcome,
+    Secret,
+    SentBefore,
+)
 from hud_mcp.plugins.operate.replicas.route import Arrival
-from hud_mcp.plugins.operate.replicas.signature import FORWARDED, Once, Secret, SentBefore
+from hud_mcp.plugins.operate.values import OtherReplica
 from hud_mcp.session.caller import Caller
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import pytest
 from records import begin, execute, picture, step
 from sqlalchemy import create_engine
 
-from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate.upkeep.pictures import picture_names
 from hud_mcp.record.values import ScreenshotRecord
 from hud_mcp.store import Store
 
@@ -19,7 +19,7 @@ def named(url: str) -> list[tuple[str, str]]:
     try:
         with (
             engine.connect() as connection,
-            closing(sql.holdings.picture_names(connection)) as found,
+            closing(picture_names(connection)) as found,
         ):
             return list(found)
     finally:

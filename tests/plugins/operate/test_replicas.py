@@ -8,7 +8,7 @@ from records import begin, receipt, trajectory
 from waiting import PATIENCE_S
 
 from hud_mcp.plugins.operate.replicas.message import Announced
-from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
+from hud_mcp.plugins.operate.replicas.route import ReplicaRecords
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

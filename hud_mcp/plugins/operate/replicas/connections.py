@@ -17,11 +17,8 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from starlette.types import ASGIApp, Message
 
 from hud_mcp.plugins.operate.replicas.message import Message as Said
-from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
-from hud_mcp.plugins.operate.replicas.route import Arrival, replayed
+from hud_mcp.plugins.operate.replicas.route import Arrival, ReplicaRecords, replayed
 from hud_mcp.session.receipts import digest
-
-__all__ = ["Connections"]
 
 logger = logging.getLogger(__name__)
 

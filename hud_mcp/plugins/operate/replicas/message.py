@@ -12,9 +12,6 @@ from mcp.server.lowlevel.server import Server
 
 from hud_mcp.session.caller import CHOSEN_SESSION, ONLY
 
-__all__ = ["TAG", "Announced", "Message", "mark_results", "read_message"]
-
-
 TAG = "hud-mcp/replica"
 """The key of a result's `_meta` with the tag of the replica that answered."""
 _OF_SESSION = re.compile(r"hud://sessions/([^/]+)/")

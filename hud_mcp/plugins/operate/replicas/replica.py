@@ -15,38 +15,34 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.plugins.operate.replicas.connections import Connections
 from hud_mcp.plugins.operate.replicas.forwarding import (
+    FORWARDED,
     GONE,
     MOVED,
     NOT_HERE,
     SEEN,
+    Forged,
     Forwarding,
+    NotThisProcess,
+    Once,
     Outcome,
+    Secret,
+    SentBefore,
 )
-from hud_mcp.plugins.operate.replicas.known import OtherReplica
 from hud_mcp.plugins.operate.replicas.message import Announced, Message, read_message
-from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
 from hud_mcp.plugins.operate.replicas.route import (
     HEADER,
     HERE,
     Arrival,
+    ReplicaRecords,
     Routes,
     failure,
     read_body,
     whose,
 )
-from hud_mcp.plugins.operate.replicas.signature import (
-    FORWARDED,
-    Forged,
-    NotThisProcess,
-    Once,
-    Secret,
-    SentBefore,
-)
+from hud_mcp.plugins.operate.values import OtherReplica
 from hud_mcp.server.web.auth import Tokens, caller_of_token
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
-
-__all__ = ["Replica"]
 
 logger = logging.getLogger(__name__)
 

@@ -1,12 +1,12 @@
-"""The route of a call: this process, another replica, or nobody just now."""
+"""The route of a call by the common records: this process, another replica, or nobody just now."""
 
 import enum
 import hashlib
 import random
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
@@ -15,24 +15,85 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Event
 
-from hud_mcp.plugins.operate.replicas.known import OtherReplica
-from hud_mcp.plugins.operate.replicas.message import Message
-from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
+from hud_mcp.plugins.operate import statements
+from hud_mcp.plugins.operate.replicas.message import Announced, Message
+from hud_mcp.plugins.operate.values import KnownConnection, OtherReplica, Route
 from hud_mcp.session.caller import CONNECTION, Caller
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
+from hud_mcp.store.archive import Database
 
-__all__ = [
-    "HEADER",
-    "HERE",
-    "NOBODY",
-    "Arrival",
-    "Routes",
-    "failure",
-    "read_body",
-    "replayed",
-    "whose",
-]
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+IDLE_S = 3600.0
+"""After so long without a request, a connection of the 2025-11-25 era is forgotten."""
+
+
+class ReplicaRecords:
+    """The rows of replicas and of the connections that each of them serves.
+
+    Every method raises `StoreFailed` if the database cannot be read or written.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def own_id(self) -> str:
+        """The name of this process in the store."""
+        return self._database.lease.server_id
+
+    async def announce(self, announced: Announced) -> None:
+        """Tell the other replicas where this one is, from now on."""
+        lease = self._database.lease
+        lease.details = details = asdict(announced)
+
+        def announce(connection: "Connection") -> None:
+            lease.register(connection)
+            statements.announce(connection, lease.server_id, details)
+
+        await self._database.write(announce)
+
+    async def find_route(self, key: str, *, principal: str | None) -> Route | None:
+        """Find the process of a session, by the hash of its id; None if the principal has none."""
+        return await self._database.read(lambda c: statements.find_route(c, key, principal))
+
+    async def list_others(self, *, draining: bool = False) -> list[OtherReplica]:
+        """Return the other living replicas that begin sessions; with `draining`, the others too."""
+        lease = self._database.lease
+        found = await self._database.read(
+            lambda c: statements.list_replicas(c, lease.lease_s, draining=draining)
+        )
+        return [each for each in found if each.server_id != lease.server_id]
+
+    async def add_connection(self, key: str, caller: str, introduction: Mapping[str, Any]) -> None:
+        """Record a connection, by the hash of its id."""
+        await self._database.write(
+            lambda c: statements.add_connection(c, key, caller, introduction, IDLE_S)
+        )
+
+    async def find_connection(self, key: str) -> KnownConnection | None:
+        """Find a connection; None if it is unknown."""
+        return await self._database.read(lambda c: statements.find_connection(c, key))
+
+    async def touch_connections(self, keys: Sequence[str]) -> None:
+        """Note that connections are in use."""
+        await self._database.write(lambda c: statements.touch_connections(c, keys))
+
+    async def forget_connection(self, key: str) -> None:
+        """Forget a connection; its sessions live on."""
+        await self._database.write(lambda c: statements.forget_connection(c, key))
+
+    async def add_to_connection(self, key: str, trajectory_id: str) -> None:
+        """Note that a session was started on a connection."""
+        await self._database.write(lambda c: statements.add_to_connection(c, key, trajectory_id))
+
+    async def list_of_connection(
+        self, key: str, *, principal: str | None
+    ) -> list[tuple[str, bool]]:
+        """Return the sessions of a connection: the hash of each id, and whether it is over."""
+        return await self._database.read(lambda c: statements.list_of_connection(c, key, principal))
 
 
 class _Place(enum.Enum):

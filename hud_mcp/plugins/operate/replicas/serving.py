@@ -14,15 +14,12 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.operate.replicas.forwarding import Secret
 from hud_mcp.plugins.operate.replicas.message import Announced
 from hud_mcp.plugins.operate.replicas.replica import Replica
-from hud_mcp.plugins.operate.replicas.signature import Secret
 from hud_mcp.session.events import Phase
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
-
-__all__ = ["DRAIN_S", "ReplicaServing", "drain", "last_calls", "refuse_connections"]
-
 
 DRAIN_S = 60.0
 """The default time to wait for sessions that cannot move."""
@@ -77,8 +74,8 @@ class ReplicaServing:
 
         `is_waited_for` says whether some connection has brought no request yet.
         """
-        await drain(self._replica, self.drain_s)
-        await last_calls(self._replica, listener, is_waited_for)
+        await _drain(self._replica, self.drain_s)
+        await _last_calls(self._replica, listener, is_waited_for)
         await self._replica.close()
 
 
@@ -95,7 +92,7 @@ _ATTACH_FILTER = 26
 """SO_ATTACH_FILTER of Linux: `socket` has no name for it."""
 
 
-async def drain(replica: Replica, within_s: float) -> None:
+async def _drain(replica: Replica, within_s: float) -> None:
     """Move sessions to other replicas, and wait so long for the rest. Others get all new ones."""
     await replica.begin_to_leave()
     logger.info("this replica takes no new sessions; it waits for others up to %g s", within_s)
@@ -111,11 +108,11 @@ async def drain(replica: Replica, within_s: float) -> None:
         logger.warning("%d sessions could not move within %g s", left, within_s)
 
 
-async def last_calls(
+async def _last_calls(
     replica: Replica, listener: socket.socket, is_waited_for: Callable[[], bool]
 ) -> None:
     """Take no more connections, and answer the requests on those that there are."""
-    refuse_connections(listener)
+    _refuse_connections(listener)
     await anyio.sleep(_ACCEPT_S)
     with anyio.move_on_after(_LAST_CALLS_S):
         while replica.requests or is_waited_for():  # noqa: ASYNC110  # some seconds, once
@@ -136,7 +133,7 @@ async def _move(replica: Replica, session: Session) -> None:
         replica.routes.let_go(session.secret_digest)
 
 
-def refuse_connections(listener: socket.socket) -> None:
+def _refuse_connections(listener: socket.socket) -> None:
     """Let the system take no more connections; those that it has taken are still accepted.
 
     A closed listener would reset them, and their requests with them. If the system knows no filter,

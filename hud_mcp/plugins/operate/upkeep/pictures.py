@@ -10,28 +10,89 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from heapq import merge
 from pathlib import Path
 
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Text,
+    cast,
+    create_engine,
+    func,
+    make_url,
+    select,
+    type_coerce,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
 from hud_mcp.base.lines import printable
 from hud_mcp.errors import StoreFailed
-from hud_mcp.plugins.operate import sql
 from hud_mcp.record.place import read_place, shown_url
-from hud_mcp.store import sql as store_sql
 from hud_mcp.store.files import MARKS
+from hud_mcp.store.sql.engine import why
+from hud_mcp.store.sql.schema import sound_json, steps
 
-__all__ = [
-    "YOUNG_S",
-    "PictureFile",
-    "all_names",
-    "is_picture",
-    "list_foreign",
-    "list_pictures",
-    "other_stores",
-    "remove_unused",
-    "unused",
-]
+_AT_ONCE = 5000
+"""Rows that are held; the database sorts the others, on its disk if they are many."""
+
+
+def picture_names(connection: Connection) -> Generator[tuple[str, str], None, None]:
+    """Yield each picture's name, once and in order, with a session that refers to it.
+
+    It takes as much memory for a million steps as for a thousand.
+    """
+    shot, sha256, extension = _told(connection)
+    # A step is taken apart once, as that is most of the time; its picture is, where it is new.
+    told = (
+        select(shot.label("shot"), func.min(steps.c.session_id).label("session_id"))
+        .where(cast(steps.c.row, Text).contains('"screenshot"'))
+        .group_by(shot)
+        .subquery()
+    )
+    is_text = connection.dialect.name == "sqlite"  # as all JSON is there
+    parts = type_coerce(told.c.shot, JSON) if is_text else cast(told.c.shot, JSON)
+    name = parts[sha256].as_string() + "." + parts[extension].as_string()
+    named = select(name.label("name"), told.c.session_id).subquery()
+    # In the order of Python's texts, whatever the database's language.
+    binary = "BINARY" if connection.dialect.name == "sqlite" else "C"
+    query = select(named).order_by(named.c.name.collate(binary), named.c.session_id)
+    # PostgreSQL would ask each step whether it has a name, by taking it apart again: this asks.
+    last: str | None = None
+    with connection.execute(query, execution_options={"yield_per": _AT_ONCE}) as rows:
+        for found, session_id in rows:
+            if found is not None and found != last:
+                yield found, session_id
+                last = found
+
+
+def _told(connection: Connection) -> tuple[ColumnElement[str], int | str, int | str]:
+    """Return the text of a step's picture, and the places of its name's two parts."""
+    row = sound_json(connection, steps.c.row)
+    if connection.dialect.name != "sqlite":
+        return cast(row["screenshot"], Text), "sha256", "extension"
+    paths = ("$.screenshot.sha256", "$.screenshot.extension")
+    return func.json_extract(row, *paths, type_=Text), 0, 1
+
+
+def _names_elsewhere(url: str) -> Generator[str, None, None]:
+    """Yield the names of another store's pictures, without a migration; none if it has none.
+
+    Raise SQLAlchemyError if it cannot be read.
+    """
+    engine = create_engine(make_url(url), hide_parameters=True)
+    try:
+        with engine.connect() as connection:
+            if not engine.dialect.has_table(connection, steps.name):
+                return
+            with closing(_own_names(connection)) as found:
+                yield from found
+    finally:
+        engine.dispose()
+
 
 YOUNG_S = 3600.0
 """A file that was written or used so recently may be waiting for its row."""
@@ -62,7 +123,7 @@ def list_pictures(folder: Path) -> Iterator[PictureFile]:
     return _files(folder, lambda part, name: name[:2] == part and _PICTURE.fullmatch(name))
 
 
-def list_foreign(folder: Path) -> Iterator[PictureFile]:
+def _list_foreign(folder: Path) -> Iterator[PictureFile]:
     """Yield the files in a folder of pictures that are no pictures of a store."""
     return _files(folder, lambda part, name: name[:2] != part or not _PICTURE.fullmatch(name))
 
@@ -100,27 +161,25 @@ def unused(files: Iterable[PictureFile], names: Iterable[str]) -> Iterator[Pictu
             yield file
 
 
-def remove_unused(
-    folder: Path, names: Iterable[str], *, young_s: float = YOUNG_S
-) -> tuple[int, int, int]:
+def remove_unused(folder: Path, names: Iterable[str]) -> tuple[int, int, int]:
     """Remove the pictures that are not named, and half-written files; younger ones stay.
 
     Return the number of removed pictures, their bytes, and the number of young ones that stay.
     """
     count = size = young = 0
     for file in unused(list_pictures(folder), names):
-        if file.age_s < young_s:
+        if file.age_s < YOUNG_S:
             young += 1
-        elif _remove(file.path, young_s):
+        elif _remove(file.path):
             count, size = count + 1, size + file.size
-    for file in list_foreign(folder):
-        if _HALF_WRITTEN.fullmatch(file.name) and file.age_s >= young_s:
+    for file in _list_foreign(folder):
+        if _HALF_WRITTEN.fullmatch(file.name) and file.age_s >= YOUNG_S:
             file.path.unlink(missing_ok=True)
             size += file.size
     return count, size, young
 
 
-def _remove(path: Path, young_s: float) -> bool:
+def _remove(path: Path) -> bool:
     """Remove a picture, unless it was used again since it was looked at.
 
     A user of an existing picture sets its time. That comes before the move, and is seen after it;
@@ -129,7 +188,7 @@ def _remove(path: Path, young_s: float) -> bool:
     aside = path.with_name(f"removing-{secrets.token_hex(8)}-{path.name[:8]}")
     try:
         path.rename(aside)
-        if time.time() - aside.stat().st_mtime < young_s:
+        if time.time() - aside.stat().st_mtime < YOUNG_S:
             aside.rename(path)
             return False
         aside.unlink()
@@ -166,13 +225,13 @@ def other_stores(folder: Path, url: str) -> list[str]:
     return [name for name in others if not (mine and _is_same(mine, read_place(name)[1]))]
 
 
-def all_names(own: Generator[str, None, None], others: Iterable[str]) -> Generator[str, None, None]:
+def all_names(connection: Connection, others: Iterable[str]) -> Generator[str, None, None]:
     """Yield the names of the pictures that a store and others refer to, in order.
 
     Raises:
         StoreFailed: A store cannot be read. It is raised before any later name.
     """
-    streams = [own, *(_names_of(url) for url in others)]
+    streams = [_own_names(connection), *(_names_of(url) for url in others)]
     try:
         yield from merge(*streams)
     finally:
@@ -180,13 +239,19 @@ def all_names(own: Generator[str, None, None], others: Iterable[str]) -> Generat
             stream.close()
 
 
+def _own_names(connection: Connection) -> Generator[str, None, None]:
+    with closing(picture_names(connection)) as found:
+        for name, _ in found:
+            yield name
+
+
 def _names_of(url: str) -> Generator[str, None, None]:
     try:
-        yield from sql.holdings.names_elsewhere(url)
-    except (store_sql.SQLAlchemyError, OSError, ImportError) as exc:
+        yield from _names_elsewhere(url)
+    except (SQLAlchemyError, OSError, ImportError) as exc:
         raise StoreFailed(
             f"{shown_url(url)} keeps its pictures in the same folder, and cannot be read: "
-            f"{store_sql.engine.why(exc)}."
+            f"{why(exc)}."
         ) from exc
 
 

@@ -1,16 +1,25 @@
-"""The metrics that Prometheus scrapes. They hold no id of a session and no name of a caller."""
+"""The metrics that Prometheus scrapes, and the health of a server.
 
+They hold no id of a session and no name of a caller.
+"""
+
+import asyncio
+import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from hud_mcp.base import __version__
 from hud_mcp.base.telemetry import Span
-from hud_mcp.plugins.operate.monitor import libraries
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.operate import libraries
+from hud_mcp.server.web.auth import Hosts
 from hud_mcp.session.registry import Sessions
-
-__all__ = ["Metrics"]
 
 _BUCKETS_S = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -135,11 +144,9 @@ class _Now:
         self._sessions = sessions
 
     def describe(self) -> Iterable[Any]:
-        """Return nothing: the figures are known when they are asked for."""
         return ()
 
     def collect(self) -> Iterator[Any]:
-        """Yield the figures of this moment."""
         registry = self._sessions()
         living = [] if registry is None else registry.roster.living()
         served = [] if registry is None else list(registry.environments)
@@ -166,3 +173,108 @@ def _family(
     for given, value in sorted(values.items()):
         family.add_metric(given, value)
     return family
+
+
+State = Literal["ready", "starting", "draining", "store unavailable"]
+"""The states of a server that answers."""
+
+_WRITE_S = 2.0
+"""A store that takes longer to take a write is not ready."""
+
+_FRESH_S = 1.0
+"""An answer holds for this time, so that frequent questions make no work."""
+
+
+class Health:
+    """The state of a server whose registry `sessions` returns; None before there is one."""
+
+    def __init__(self, sessions: Callable[[], Sessions | None]) -> None:
+        self._sessions = sessions
+        self._writing: asyncio.Future[None] | None = None
+        self._written: bool = False
+        self._looked_s: float | None = None
+
+    async def state(self) -> State:
+        """Return the state of the server now."""
+        sessions = self._sessions()
+        if sessions is None:
+            return "starting"
+        if not sessions.takes_new:
+            return "draining"
+        written = await self._writes(sessions)
+        if not sessions.takes_new:  # it was told to stop meanwhile
+            return "draining"
+        return "ready" if written else "store unavailable"
+
+    async def _writes(self, sessions: Sessions) -> bool:
+        """Whether the store takes a write. One question to it serves all callers of the moment."""
+        now_s = time.monotonic()
+        if self._looked_s is not None and now_s - self._looked_s < _FRESH_S:
+            return self._written
+        if self._writing is None:
+            self._writing = sessions.store.check_writable()
+        writing = self._writing
+        done, _ = await asyncio.wait({writing}, timeout=_WRITE_S)
+        if not done:  # it may go on: the next one who asks waits for the same
+            return False
+        if self._writing is writing:
+            self._writing = None
+            self._looked_s = time.monotonic()
+            self._written = _succeeded(writing)
+        return _succeeded(writing)
+
+
+def _succeeded(writing: "asyncio.Future[None]") -> bool:
+    if writing.cancelled():
+        return False
+    error = writing.exception()
+    if error is not None and not isinstance(error, HudMcpError):
+        raise error
+    return error is None
+
+
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+def health_routes(health: Health) -> list[BaseRoute]:
+    """Make `/healthz`, which answers as long as the process does, and `/readyz`.
+
+    They answer under any Host, as the answer is the state alone.
+    """
+
+    async def alive(_request: Request) -> Response:
+        return PlainTextResponse("ok\n", headers=_HEADERS)
+
+    async def ready(_request: Request) -> Response:
+        state = await health.state()
+        status = 200 if state == "ready" else 503
+        return PlainTextResponse(f"{state}\n", status, headers=_HEADERS)
+
+    return [Route("/healthz", alive), Route("/readyz", ready)]
+
+
+def metrics_route(metrics: Metrics, *, token: str | None, hosts: Hosts | None) -> BaseRoute:
+    """Make the route `/metrics`.
+
+    Args:
+        metrics: The counts.
+        token: The bearer token of its readers; None lets anybody read who reaches it.
+        hosts: The names by which the server may be addressed; None for any.
+    """
+
+    async def tell(request: Request) -> Response:
+        if hosts is not None and not hosts.allows(request.headers.get("host", "")):
+            text = "This server does not answer to that Host; --allow-host adds one."
+            return PlainTextResponse(text, 421, headers=_HEADERS)
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if token is not None and not (
+            scheme.lower() == "bearer" and secrets.compare_digest(given.encode(), token.encode())
+        ):
+            text = "Send the token of --metrics-token as a bearer token."
+            return PlainTextResponse(text, 401, {**_HEADERS, "www-authenticate": "Bearer"})
+        body, kind = metrics.render(request.headers.get("accept", ""))
+        return Response(body, headers={**_HEADERS, "content-type": kind})
+
+    return Route("/metrics", tell)

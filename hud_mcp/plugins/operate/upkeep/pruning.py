@@ -35,9 +35,6 @@ from hud_mcp.store.sql.schema import (
 from hud_mcp.store.sql.turns import load_turns, load_uses
 from hud_mcp.values.model_turn import ModelUse, RedactedField
 
-__all__ = ["Batch", "Rule", "count_prunable", "empty_jobs", "empty_log", "prune_batch", "redact"]
-
-
 _SESSIONS = 200
 """The most sessions in one transaction, so that a server that waits does not wait long."""
 

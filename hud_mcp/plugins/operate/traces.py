@@ -14,9 +14,7 @@ import anyio.to_thread
 from hud_mcp.base import __version__
 from hud_mcp.base.telemetry import Span, add_fields, listen
 from hud_mcp.errors import NotInstalled
-from hud_mcp.plugins.operate.monitor import libraries
-
-__all__ = ["Traces", "tracing"]
+from hud_mcp.plugins.operate import libraries
 
 _ROOTS = frozenset({"call", "grade"})
 """Operations that are traced without a known request."""

@@ -1,29 +1,34 @@
-"""`hud-mcp store`: the contents of a store, its damage, its pruning and its copies."""
+"""`hud-mcp store` and `redact`: the contents of a store, its damage, its pruning and its copies."""
 
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import click
 
-from hud_mcp.cli.completion import complete_jobs
-from hud_mcp.cli.help import Group
-from hud_mcp.cli.options import json_option, store_option
+from hud_mcp.cli.help import Command, Group
+from hud_mcp.cli.options import complete_jobs, complete_records, json_option, store_option
 from hud_mcp.cli.output import Telling, asks_here, cell, make_console
-from hud_mcp.plugins.operate import commands
-from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
+from hud_mcp.errors import SourceNotFound
+from hud_mcp.plugins.operate import surfaces
+from hud_mcp.plugins.operate.values import Copied, Holdings, Pruned
 from hud_mcp.record.place import check_place, default_store_url, read_place
 from hud_mcp.record.transcript import visible_line
 from hud_mcp.record.values import utc_now
+from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
-from hud_mcp.store import Store
+from hud_mcp.store import opened_store
+from hud_mcp.values.model_turn import REDACTABLE, RedactedField
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
+
+ResultT = TypeVar("ResultT")
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE = re.compile(r"(\d{1,6})([hdw])")
@@ -37,7 +42,6 @@ class _Age(click.ParamType[timedelta]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Read the age."""
         if isinstance(value, timedelta):
             return value
         found = _AGE.fullmatch(str(value))
@@ -61,13 +65,23 @@ def command() -> None:
     configure_logging("warning")
 
 
+def _upkeep(url: str | None, work: Callable[["Upkeep"], Awaitable[ResultT]]) -> ResultT:
+    """Run an operation of the upkeep of a store, which is opened for it."""
+
+    async def run() -> ResultT:
+        async with opened_store(url) as store:
+            return await work(surfaces.Upkeep(store))
+
+    return anyio.run(run)
+
+
 @command.command("info")
 @json_option
 @store_option
 def info(*, store: str | None, as_json: bool) -> None:
     """Show what a store holds, the space that it takes, and who uses it now."""
     check_place(store)
-    found = anyio.run(_measure, store)
+    found = _upkeep(store, lambda upkeep: upkeep.measure())
     if as_json:
         click.echo(json.dumps(_fields(found), indent=2))
         return
@@ -75,14 +89,6 @@ def info(*, store: str | None, as_json: bool) -> None:
     width = max(len(name) for name, _ in _facts(found))
     for name, text in _facts(found):
         console.print(cell(f"{name.ljust(width)}  {text}"), soft_wrap=True)
-
-
-async def _measure(url: str | None) -> Holdings:
-    opened = Store(url)
-    try:
-        return await commands.Upkeep(opened).measure()
-    finally:
-        await opened.close()
 
 
 def _fields(found: Holdings) -> dict[str, Any]:
@@ -129,7 +135,8 @@ def verify(*, store: str | None) -> None:
     """
     if shown_problem := _folder_problem(store):
         raise click.UsageError(shown_problem)
-    found = anyio.run(_verify, store)
+    with Telling("looked at") as telling:
+        found = _upkeep(store, lambda upkeep: upkeep.verify(on_progress=telling.show))
     for each in found:
         click.echo(f"{each.kind}: {visible_line(each.what)}. To do: {each.remedy}.")
     if found:
@@ -145,16 +152,6 @@ def _folder_problem(store: str | None) -> str | None:
     return f"{path} is a folder. Name the file in it." if path and path.is_dir() else None
 
 
-async def _verify(url: str | None) -> list[Finding]:
-    opened = Store(url)
-    telling = Telling("looked at")
-    try:
-        return await commands.Upkeep(opened).verify(on_progress=telling.show)
-    finally:
-        telling.clear()
-        await opened.close()
-
-
 @command.command("copy")
 @click.argument("target", metavar="URL")
 @store_option
@@ -166,23 +163,18 @@ def copy(*, target: str, store: str | None) -> None:
     """
     for place in (store, target):
         check_place(place)
-    done = anyio.run(_copy, store, target)
+
+    async def work(upkeep: "Upkeep") -> Copied:
+        async with opened_store(target) as other:
+            return await upkeep.copy_to(other, on_progress=telling.show)
+
+    with Telling("rows copied and compared") as telling:
+        done = _upkeep(store, work)
     rows = ", ".join(f"{number:,} {name}" for name, number in done.rows.items())
     goes_on = "Finished an earlier copy. " if done.resumed else ""
     click.echo(f"{goes_on}Both sides are the same: {rows}; {_count(done.pictures, 'picture')}.")
     if done.missing:
         click.echo(f"{_count(done.missing, 'picture')} were missing or damaged.", err=True)
-
-
-async def _copy(url: str | None, target: str) -> Copied:
-    opened, other = Store(url), Store(target)
-    telling = Telling("rows copied and compared")
-    try:
-        return await commands.Upkeep(opened).copy_to(other, on_progress=telling.show)
-    finally:
-        telling.clear()
-        await opened.close()
-        await other.close()
 
 
 @command.command("vacuum")
@@ -194,21 +186,13 @@ def vacuum(*, store: str | None, beside: tuple[str, ...]) -> None:
     It is safe beside a living server: pictures of the last hour stay.
     """
     check_place(store)
-    done = anyio.run(_vacuum, store, beside)
+    done = _upkeep(store, lambda upkeep: upkeep.vacuum(beside=beside))
     pictures = _count(done.pictures, "picture")
     click.echo(
         f"Removed {pictures} that no step refers to ({_size(done.picture_bytes)}). "
         f"The database is {_size(done.database_bytes)} smaller."
     )
     _print_notes(done.notes)
-
-
-async def _vacuum(url: str | None, beside: Sequence[str]) -> Vacuumed:
-    opened = Store(url)
-    try:
-        return await commands.Upkeep(opened).vacuum(beside=beside)
-    finally:
-        await opened.close()
 
 
 @command.command(
@@ -245,11 +229,10 @@ def prune(**options: Any) -> None:
 
 
 async def _prune(options: dict[str, Any]) -> int:
-    opened = Store(options["store"])
     age: timedelta = options["age"]
     hours = round(age / timedelta(hours=1))
     rule = f"older than {hours // 24}d" if hours % 24 == 0 else f"older than {hours}h"
-    try:
+    async with opened_store(options["store"]) as opened:
         opened.look_for_it()
         job = options["job"] and await opened.find_job_id(options["job"])
         wanted: dict[str, Any] = {
@@ -259,20 +242,15 @@ async def _prune(options: dict[str, Any]) -> int:
             "beside": options["beside"],
         }
         before = utc_now() - age
-        found = await commands.Upkeep(opened).prune(before, dry_run=True, **wanted)
+        found = await surfaces.Upkeep(opened).prune(before, dry_run=True, **wanted)
         if options["dry_run"] or not found.runs:
             would = "Would remove" if found.runs else "Nothing ended so long ago, or is left"
             click.echo(f"{would}: {_removed(found)}." if found.runs else f"{would} to remove.")
             return 0
         if not options["yes"] and not _agrees(found, keeps=options["keep_grades"]):
             return 1
-        telling = Telling("pruned")
-        try:
-            done = await commands.Upkeep(opened).prune(before, on_progress=telling.show, **wanted)
-        finally:
-            telling.clear()
-    finally:
-        await opened.close()
+        with Telling("pruned") as telling:
+            done = await surfaces.Upkeep(opened).prune(before, on_progress=telling.show, **wanted)
     pictures = f"{_count(done.pictures, 'picture')} ({_size(done.picture_bytes)})"
     click.echo(f"Removed {_removed(done)}, and {pictures} that nothing else refers to.")
     _print_notes(done.notes)
@@ -315,3 +293,55 @@ def _size(number: int) -> str:
             break
         value, unit = value / 1000, larger
     return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"  # noqa: PLR2004  # three digits are enough
+
+
+class _Fields(click.ParamType[tuple[RedactedField, ...]]):
+    """Names with commas between them."""
+
+    name = "fields"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[RedactedField, ...]:
+        if not isinstance(value, str):
+            return value
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        unknown = [name for name in names if name not in REDACTABLE]
+        if unknown or not names:
+            what = repr(unknown[0]) if unknown else "nothing"
+            self.fail(f"{what} is none of {', '.join(REDACTABLE)}.", param, ctx)
+        return tuple(name for name in REDACTABLE if name in names)
+
+
+@click.command(
+    "redact",
+    Command,
+    epilog="Actions, observations, answers and figures stay, because resuming and grading read "
+    "them. The command does not change exported files.",
+)
+@click.argument("job", shell_complete=complete_records)
+@click.option(
+    "--fields",
+    type=_Fields(),
+    required=True,
+    help=f"The fields to remove, separated by commas: {', '.join(REDACTABLE)}.",
+)
+@store_option
+def redact_command(job: str, fields: tuple[RedactedField, ...], store: str | None) -> None:
+    """Remove a model's words or reasoning from a JOB, or from one trajectory, for good.
+
+    Each turn keeps a marker that says what was removed, and when. The removal cannot be undone.
+    """
+    configure_logging("warning")
+    anyio.run(_run, job, fields, store)
+
+
+async def _run(source_id: str, fields: tuple[RedactedField, ...], url: str | None) -> None:
+    check_place(url)
+    async with opened_store(url) as store:
+        ids = await service("find trajectories")(store, source_id)
+        count, changed = await surfaces.Upkeep(store).redact(ids, fields)
+    if not count:
+        raise SourceNotFound(f"{source_id} has no model turns; nothing was removed.")
+    turns = "1 turn" if count == 1 else f"{count} turns"
+    click.echo(f"Removed {', '.join(fields)} of {changed} of {turns}; the others had none.")

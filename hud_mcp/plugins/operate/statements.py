@@ -1,26 +1,25 @@
-"""The processes of sessions, and the connections of replicas, each by an open connection."""
+"""Statements about sessions: the process and the connection of each, and a principal's use."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, literal, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    true,
+    update,
+)
 
-from hud_mcp.plugins.operate.replicas.known import KnownConnection, OtherReplica, Route
+from hud_mcp.plugins.operate.values import KnownConnection, OtherReplica, Route
 from hud_mcp.record.values import utc_now
 from hud_mcp.store.sql.schema import connection_sessions, connections, servers, sessions
-
-__all__ = [
-    "add_connection",
-    "add_to_connection",
-    "announce",
-    "find_connection",
-    "find_route",
-    "forget_connection",
-    "list_of_connection",
-    "list_replicas",
-    "touch_connections",
-]
 
 
 def announce(connection: Connection, server_id: str, details: Mapping[str, Any]) -> None:
@@ -135,3 +134,44 @@ def list_of_connection(
         for row in connection.execute(query)
         if row.principal == principal
     ]
+
+
+def count_used(
+    connection: Connection, principal: str | None, *, since: datetime, nth: int, adds_up: bool
+) -> tuple[int, datetime | None, int]:
+    """Count a principal's use of the store, in a transaction in which nobody else starts for it.
+
+    Sessions that began before `since` have expired, whatever their records say. Return the number
+    of living sessions, the start of the nth newest one, if any, and the stored bytes. These are 0
+    without `adds_up`, as their sum takes long.
+    """
+    given = {"principal": principal, "since": since, "skipped": nth - 1}
+    query = _query(is_named=principal is not None, adds_up=adds_up)
+    found: Any = connection.execute(query, given).one()
+    living, earlier, stored = found
+    return living, earlier, stored
+
+
+@cache
+def _query(*, is_named: bool, adds_up: bool) -> Any:
+    mine: ColumnElement[bool] = (
+        sessions.c.principal == bindparam("principal")
+        if is_named
+        else sessions.c.principal.is_(None)
+    )
+    living = select(func.count()).where(
+        mine, sessions.c.ended_at.is_(None), sessions.c.started_at > bindparam("since")
+    )
+    earlier = (
+        select(sessions.c.started_at)
+        .where(mine)
+        .order_by(sessions.c.started_at.desc())
+        .limit(1)
+        .offset(bindparam("skipped"))
+    )
+    stored = select(func.coalesce(func.sum(sessions.c.stored_bytes), 0)).where(mine)
+    return select(
+        living.scalar_subquery(),
+        earlier.scalar_subquery(),
+        stored.scalar_subquery() if adds_up else literal(0),
+    )

@@ -1,10 +1,13 @@
-"""The results of a store's upkeep."""
+"""The results of a store's upkeep, and other replicas, their sessions and their connections."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Copied", "Finding", "Holdings", "Pruned", "Vacuumed"]
+OnProgress = Callable[[int, int], None]
+"""A function that gets how much is done, and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -114,3 +117,40 @@ class Copied:
     pictures: int = 0
     missing: int = 0
     resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReplica:
+    """A replica that calls may be forwarded to, by the name of its process in the store.
+
+    A draining one begins no sessions any more, and ends soon.
+    """
+
+    server_id: str
+    advertised: str
+    is_draining: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The process that runs a session.
+
+    Attributes:
+        key: The hash of the session's id.
+        is_over: Whether it has ended.
+        owner: The process that runs it, or ended it; None if it waits in its record.
+        replica: The owner as a replica; None if it is none, or has left.
+    """
+
+    key: str
+    is_over: bool
+    owner: str | None
+    replica: OtherReplica | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownConnection:
+    """A connection of the 2025-11-25 era: its caller's hash, and its `initialize` parameters."""
+
+    caller: str
+    introduction: Mapping[str, Any]

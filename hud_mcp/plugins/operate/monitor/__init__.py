@@ -1,1 +1,0 @@
-"""The state, the metrics and the traces of a server."""

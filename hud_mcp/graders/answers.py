@@ -238,6 +238,7 @@ def _distance(one: str, other: str) -> int:
 
 
 async def _match_regex(answer: str, pattern: Pattern) -> float:
+    """1.0 if the expression is found; a stop stands for newlines too, as in HUD 0.2."""
     # Of a task: a wrong expression is refused when the task meets its environment.
     return float(await search(pattern, answer, flags=re.DOTALL))
 

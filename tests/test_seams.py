@@ -44,14 +44,11 @@ SEAMS = {
     "plugins.hud.wire": "the server of the channel, which a served declaration names; msgpack",
     "plugins.hud.endpoints": "asyncssh",
     "plugins.hud.live": "bridges, gyms of users and live pages, which few have",
-    "cli.surfaces": "the objects that commands run: a mistake in an option is told before",
-    "plugins.hand.commands": "the same",
-    "plugins.install.commands": "the same",
-    "plugins.operate.commands": "the same",
+    "plugins.hand.commands": "the objects that commands run: a mistake is told before",
+    "plugins.operate.surfaces": "the same",
     "plugins.view.commands": "the same",
-    "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few have",
+    "plugins.operate.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
-    "plugins.operate.sql": "SQLAlchemy, for the statements of this plugin",
     "plugins.view.sql": "SQLAlchemy, for the statements of this plugin",
     "plugins.cluster": "Ray, which few jobs run on",
     "rollout.surfaces": "the server of MCP, which few jobs have in their own process",
@@ -225,8 +222,10 @@ def test_every_name_of_a_seam_is_what_its_home_holds(seam: str) -> None:
 
 def test_a_seam_refuses_a_name_that_it_does_not_give() -> None:
     """As any module does."""
-    surfaces = import_module("hud_mcp.cli.surfaces")
-    with pytest.raises(AttributeError, match=r"'hud_mcp.cli.surfaces' has no attribute 'Chanel'"):
+    surfaces = import_module("hud_mcp.rollout.surfaces")
+    with pytest.raises(
+        AttributeError, match=r"'hud_mcp.rollout.surfaces' has no attribute 'Chanel'"
+    ):
         _ = surfaces.Chanel
 
 

@@ -16,8 +16,6 @@ from hud_mcp.cli.tokens import hide_operator_token
 from hud_mcp.errors import HudMcpError, name_known, sole_cause
 from hud_mcp.registry import Command, broken_plugins, find, load, names_of
 
-__all__ = ["main"]
-
 CORE = {
     "init": Command(
         "hud_mcp.cli.init:command",

@@ -12,7 +12,6 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from hud_mcp.base.egress import read_hosts
-from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.options import (
@@ -20,6 +19,7 @@ from hud_mcp.cli.options import (
     FiniteFloat,
     WholeNumber,
     allow_option,
+    complete_tasksets,
     filter_option,
     in_store,
     json_option,
@@ -37,9 +37,7 @@ from hud_mcp.rollout.checking.probes import read_probe
 from hud_mcp.rollout.checking.verdicts import TaskVerdict
 from hud_mcp.rollout.run import Rollout, Watch
 from hud_mcp.session.log import configure_logging
-from hud_mcp.store import Store
-
-__all__ = ["command"]
+from hud_mcp.store import Store, opened_store
 
 _RECORDED = (
     "sources", "pattern", "split", "seed", "repeat", "timeout", "allow", "max_concurrent", "given",
@@ -135,20 +133,19 @@ def command(ctx: click.Context, **options: Any) -> None:
 async def _main(found: Found | None, options: dict[str, Any]) -> int:
     console = make_console(lasting=True, stderr=options["as_json"])
     check_place(options["store"])
-    store = Store(options["store"])
     status = 1
 
     def on_repeated() -> None:
         console.print(cell("The check has ended, and is judged; once more leaves it.", "yellow"))
 
-    try:
-        for said in found.said if found is not None else ():
-            console.print(cell(said), soft_wrap=True)
-        async with watched_signals(on_repeated) as interruption:
-            proof = await _prepare(store, found, options)
-            status = await _prove(console, store, proof, options, interruption)
-    finally:
-        await store.close()
+    for said in found.said if found is not None else ():
+        console.print(cell(said), soft_wrap=True)
+    async with (
+        opened_store(options["store"]) as store,
+        watched_signals(on_repeated) as interruption,
+    ):
+        proof = await _prepare(store, found, options)
+        status = await _prove(console, store, proof, options, interruption)
     return interruption.status or status
 
 

@@ -14,10 +14,12 @@ from rich.console import Console
 
 from hud_mcp.agents.kind import agent_names
 from hud_mcp.base.secrets import keep_to_itself
-from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.options import (
+    complete_jobs,
+    complete_sources,
+    complete_tasksets,
     field_groups,
     field_options,
     given_fields,
@@ -44,12 +46,10 @@ from hud_mcp.rollout.options import (
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
 from hud_mcp.session.log import configure_logging
-from hud_mcp.store import Store
+from hud_mcp.store import Store, opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder
 from hud_mcp.values.option import declared
 from hud_mcp.values.outcome import NOT_BEGUN, Outcome
-
-__all__ = ["command"]
 
 _MODEL: type[Any] = service("model options")
 _BY_HAND = {
@@ -191,25 +191,22 @@ def _read_resumed(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions
 async def _main(call: _Call) -> int:
     console = make_console(lasting=True)
     check_place(call.store)
-    store = Store(call.store)
     status = 1
 
     def on_repeated() -> None:
         text = "The run has ended, and its report is being written; once more leaves it."
         console.print(cell(text, "yellow"))
 
-    try:
-        async with (
-            watched_signals(on_repeated) as interruption,
-            service("job page")(
-                console, store, interruption, wanted=call.view, resumed=call.resume
-            ) as job_id,
-        ):
-            with without_collecting():
-                prepared = await _prepare(console, store, call, job_id)
-            status = await _evaluate(console, store, prepared, call, interruption)
-    finally:
-        await store.close()
+    async with (
+        opened_store(call.store) as store,
+        watched_signals(on_repeated) as interruption,
+        service("job page")(
+            console, store, interruption, wanted=call.view, resumed=call.resume
+        ) as job_id,
+    ):
+        with without_collecting():
+            prepared = await _prepare(console, store, call, job_id)
+        status = await _evaluate(console, store, prepared, call, interruption)
     return interruption.status or status
 
 

@@ -18,8 +18,6 @@ from hud_mcp.environment.function import REGISTERED, Function
 from hud_mcp.loading.source import load_environments
 from hud_mcp.registry import names_of
 
-__all__ = ["command"]
-
 GYMS = ("qa", "hud-browser", "hud-shell")
 """The gyms that come with the package; between them they have every function of the package."""
 

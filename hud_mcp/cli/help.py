@@ -9,8 +9,6 @@ import click
 from hud_mcp.errors import did_you_mean
 from hud_mcp.registry import load
 
-__all__ = ["Command", "Group", "shared_options"]
-
 _ANY_LENGTH = 1_000
 _WIDE = (None, 2**63 - 1)
 """The ends of ranges that bound nothing which a person would write."""
@@ -207,7 +205,7 @@ class Group(click.Group):
     Args:
         *args: As click's.
         shared: Options that its commands take too, before the command's name or after it. The
-        commands that have them hide them.
+            commands that have them hide them.
         **kwargs: As click's.
     """
 

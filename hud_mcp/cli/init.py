@@ -14,8 +14,6 @@ from hud_mcp.cli.help import Command
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.source import shipped_folder, shipped_name
 
-__all__ = ["command"]
-
 _WORLDS = {
     "browser": "a site in a real Chromium",
     "shell": "files and commands in a sandbox",

@@ -1,14 +1,18 @@
-"""Signals that end a command in order: what is done is kept, and shown."""
+"""The end of a command: by a signal in order, its results kept, and with its last tasks."""
 
+import asyncio
+import logging
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any, TextIO
 
 import anyio
 
 from hud_mcp.base.process import stop_signals
 
-__all__ = ["Interruption", "watched_signals"]
+logger = logging.getLogger(__name__)
 
 _PATIENCE = 2
 """The number of signals that end a command in order. The next one kills it."""
@@ -73,3 +77,26 @@ async def watched_signals(
 
         with stop_signals(receive):
             yield interruption
+
+
+def private_stdout() -> TextIO:
+    """Keep standard output for the protocol; output of children and libraries goes to stderr."""
+    private = os.dup(1)  # not inherited by children
+    os.dup2(2, 1)
+    return os.fdopen(private, "w")
+
+
+_LEAVE_S = 0.3
+"""The time in which leftover tasks may end. Everything is recorded by then."""
+
+
+async def leave(code: int) -> None:
+    """End the process here if a task listens to no cancellation: its loop would wait for ever."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    stuck = (await asyncio.wait(others, timeout=_LEAVE_S))[1] if others else set[Any]()
+    if stuck:
+        logger.warning("the process ends, although %d tasks do not", len(stuck))
+        sys.stderr.flush()
+        os._exit(code)

@@ -14,13 +14,17 @@ from hud_mcp.analysis.groups import DIMENSIONS, Grouping
 from hud_mcp.analysis.report import JobReport
 from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.tries import PASS_REWARD, TaskStatistics, outcome_class
-from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.job_comparison import comparison_json, load_comparison, print_comparison
-from hud_mcp.cli.job_groups import print_groupings
+from hud_mcp.cli.job_tables import (
+    comparison_json,
+    load_comparison,
+    print_comparison,
+    print_groupings,
+)
 from hud_mcp.cli.options import (
     FiniteFloat,
     WholeNumber,
+    complete_jobs,
     in_store,
     is_there,
     json_option,
@@ -34,10 +38,8 @@ from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
-from hud_mcp.store import Store
+from hud_mcp.store import Store, opened_store
 from hud_mcp.values.outcome import NOT_BEGUN
-
-__all__ = ["command"]
 
 _PROOF = (
     "Its runs are probes of tasks and no agent's results, so no mean is made of them. "
@@ -82,8 +84,7 @@ def command(jobs: tuple[str, ...], **options: Any) -> None:
 
 async def _run(names: tuple[str, ...], options: dict[str, Any]) -> None:
     check_place(options["store"])
-    store = Store(options["store"])
-    try:
+    async with opened_store(options["store"]) as store:
         if len(names) > 1:
             await _compare(store, names, options)
         elif names:
@@ -92,8 +93,6 @@ async def _run(names: tuple[str, ...], options: dict[str, Any]) -> None:
             await _list(store, options)
         elif not options["as_json"]:
             click.echo("There are no jobs: nothing was recorded yet. `hud-mcp eval` runs one.")
-    finally:
-        await store.close()
 
 
 async def _compare(store: Store, names: tuple[str, ...], options: dict[str, Any]) -> None:

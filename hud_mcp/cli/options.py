@@ -1,39 +1,27 @@
-"""Options of commands: derived from declared fields, and those that several commands have."""
+"""Options of commands: from declared fields, those that several share, and their completions."""
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
+import anyio
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 from pydantic import BaseModel
 
-from hud_mcp.record.place import STORE_VARIABLE, is_store_named
+from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.public import SETS
+from hud_mcp.loading.source import shipped_environments, shipped_folder
+from hud_mcp.record.place import STORE_VARIABLE, check_place, is_store_named
+from hud_mcp.registry import load
 from hud_mcp.values.option import Declared, declared
 
 if TYPE_CHECKING:
     from hud_mcp.store import Store
-
-__all__ = [
-    "SEED",
-    "FiniteFloat",
-    "WholeNumber",
-    "allow_option",
-    "field_groups",
-    "field_options",
-    "filter_option",
-    "given_fields",
-    "in_store",
-    "is_given",
-    "is_there",
-    "json_option",
-    "no_record_option",
-    "split_option",
-    "store_option",
-]
-
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -221,3 +209,62 @@ def _type(kinds: Sequence[Any], declared_: Declared) -> click.ParamType[Any] | N
     if float in kinds:
         return FiniteFloat(bounds.get("ge", bounds.get("gt")), min_open="gt" in bounds)
     return None
+
+
+_MOST = 100
+_FILE = "file"
+"""Tells the shell to complete files where no name fits."""
+
+Items = list[CompletionItem]
+
+
+def complete_tasksets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Shipped and public sets by name, else files."""
+    shipped = sorted(each.stem for each in shipped_folder("taskset_data").glob("*.jsonl"))
+    public = [(each.title, each.about) for each in SETS.values()]
+    return _fitting([*((name, "shipped") for name in shipped), *public], incomplete, files=True)
+
+
+def complete_sources(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Shipped environments by name, else files."""
+    names = [(name, "shipped") for name in shipped_environments()]
+    return _fitting(names, incomplete, files=True)
+
+
+def complete_jobs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Return the newest jobs of the store that the command line names before."""
+    return _fitting(_recorded(ctx, _jobs), incomplete)
+
+
+def complete_records(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Jobs, and trajectories that belong to none."""
+    found = _recorded(ctx, _jobs) if incomplete[:1] in ("", "j") else []
+    return _fitting([*found, *_recorded(ctx, _trajectories)], incomplete)
+
+
+def _fitting(names: Iterable[tuple[str, str]], incomplete: str, *, files: bool = False) -> Items:
+    found = [CompletionItem(n, help=about) for n, about in names if n.startswith(incomplete)]
+    return [CompletionItem(incomplete, type=_FILE), *found] if files else found
+
+
+def _recorded(ctx: click.Context, read: Callable[[Any], Any]) -> list[tuple[str, str]]:
+    """Return the ids of a store. An unreadable store has none, as a shell cannot show errors."""
+    named = ctx.params.get("store")
+    try:
+        check_place(named)
+        return anyio.run(partial(_read, named, read))
+    except HudMcpError:
+        return []
+
+
+async def _read(named: str | None, read: Callable[[Any], Any]) -> list[tuple[str, str]]:
+    async with load("hud_mcp.store:opened_store")(named) as store:
+        return await read(store) if store.exists else []
+
+
+async def _jobs(store: Any) -> list[tuple[str, str]]:
+    return [(job.id, job.name) for job in await store.list_jobs(_MOST)]
+
+
+async def _trajectories(store: Any) -> list[tuple[str, str]]:
+    return [(run.id, run.task_id) for run in await store.list_trajectories(limit=_MOST)]

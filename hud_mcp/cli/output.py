@@ -20,22 +20,6 @@ from hud_mcp.cli.process import discard_output
 from hud_mcp.record.transcript import visible_line
 from hud_mcp.values.outcome import Tone
 
-__all__ = [
-    "WHY_CHARS",
-    "Telling",
-    "asks_here",
-    "cell",
-    "make_console",
-    "make_table",
-    "number",
-    "print_line",
-    "print_table",
-    "telling_in_pipes",
-    "tone_style",
-    "when",
-]
-
-
 WHY_CHARS = 240
 """The length of a printed reason: three lines of a terminal."""
 
@@ -61,7 +45,6 @@ class _LastingConsole(Console):
     """A console of work that goes on when nobody reads any more, as behind `| head`."""
 
     def on_broken_pipe(self) -> None:
-        """Print nothing more."""
         self.quiet = True
         discard_output()
 
@@ -71,7 +54,7 @@ def make_console(*, lasting: bool = False, stderr: bool = False) -> Console:
 
     Args:
         lasting: Whether the work goes on after the reader of the output has left. Otherwise the
-        command ends then.
+            command ends then.
         stderr: Whether it prints to standard error, because standard output is for data.
     """
     console = (_LastingConsole if lasting else Console)(highlight=False, stderr=stderr)
@@ -222,7 +205,7 @@ _EVERY_S = 2.0
 
 
 class Telling:
-    """The progress of a task on standard error. A quick task prints nothing.
+    """The progress of a task on standard error while a block runs. A quick task prints nothing.
 
     Args:
         what: The name of the task, as in `exporting as jsonl`.
@@ -250,8 +233,10 @@ class Telling:
         begin, end = ("\r\x1b[K", False) if self._changes else ("", True)
         click.echo(f"{begin}{line}", file=self._target, nl=end)
 
-    def clear(self) -> None:
-        """Leave an empty line on a terminal."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
         if self._changes and self._has_told:
             click.echo("\r\x1b[K", file=self._target, nl=False)
 

@@ -9,9 +9,6 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["discard_output", "interrupted_quietly", "raise_file_limit", "without_collecting"]
-
-
 if sys.platform != "win32":
     import resource
 

@@ -20,8 +20,6 @@ from hud_mcp.cli.output import WHY_CHARS, cell, print_line, telling_in_pipes, to
 from hud_mcp.rollout.run import PlannedRun, Rollout
 from hud_mcp.values.outcome import Outcome, OutcomeClass
 
-__all__ = ["Progress", "run_name"]
-
 _SHOWN = 4
 """Runs under way that are named."""
 _PAUSE_S = 10.0
@@ -41,7 +39,7 @@ class Progress:
         group: The number of runs of each task.
         verbose: Whether each run that ended is a line on a terminal too.
         missed: Returns the expected reward of a run that got another, else None. The progress then
-        counts such runs in place of a mean, and each is a line on a terminal too.
+            counts such runs in place of a mean, and each is a line on a terminal too.
         pause_s: The time without an end after which a pipe gets a line about what goes on.
 
     Attributes:

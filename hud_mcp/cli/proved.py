@@ -15,8 +15,6 @@ from hud_mcp.loading.sets import ALL, find_sets, find_taskset, is_all, ready_set
 from hud_mcp.loading.source import Source, is_also_a_set, lasting_source, load_environments
 from hud_mcp.rollout.checking.job import Wanted, rows_wanted, templates_wanted, unloaded
 
-__all__ = ["Found", "find_wanted"]
-
 
 @dataclass(frozen=True)
 class Found:
@@ -28,7 +26,7 @@ class Found:
         environments: The loaded environments.
         name: The name of the check.
         said: The meaning that was chosen for a name of both an environment and a taskset, and the
-        list of what `all` leaves out.
+            list of what `all` leaves out.
         sets: The ids of the tasks of each set or source, if there are several.
     """
 
@@ -57,7 +55,7 @@ def find_wanted(
 
     Raises:
         UsageError: Something is nowhere, or on another server. Or the user asked for a split of an
-        environment, which has no splits.
+            environment, which has no splits.
         HudMcpError: A taskset cannot be read, or no task is meant.
     """
     wanted = Wanted()
@@ -177,13 +175,20 @@ def _taskset(given: str) -> Path | None:
     return None
 
 
-def _take_source(wanted: Wanted, source: str) -> list[str]:
+def _loaded(wanted: Wanted, given: str, sources: Sequence[str]) -> list[Environment] | None:
+    """Load environments. A fault of theirs is judged and leaves None; absence is raised."""
     try:
-        environments = load_environments([source])
+        return load_environments(sources)
     except SourceNotFound:
         raise
     except HudMcpError as exc:
-        wanted.judged.append(unloaded(source, exc))
+        wanted.judged.append(unloaded(given, exc))
+        return None
+
+
+def _take_source(wanted: Wanted, source: str) -> list[str]:
+    environments = _loaded(wanted, source, [source])
+    if environments is None:
         return []
     templates_wanted(wanted, environments)
     return [source]
@@ -195,12 +200,8 @@ def _take_rows(
     if not len(tasks):
         raise HudMcpError(f"{given} holds no tasks. Write one as JSON on each line.")
     found = find_sources(sources, tasks, path)
-    try:
-        environments = load_environments(found)
-    except SourceNotFound:
-        raise
-    except HudMcpError as exc:
-        wanted.judged.append(unloaded(given, exc))
+    environments = _loaded(wanted, given, found)
+    if environments is None:
         return []
     rows_wanted(wanted, tasks, environments, {task.id: tasks.place_of(task.id) for task in tasks})
     return found

@@ -14,9 +14,15 @@ from rich.text import Text
 
 from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
 from hud_mcp.base.egress import read_hosts
-from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.options import WholeNumber, allow_option, in_store, json_option, store_option
+from hud_mcp.cli.options import (
+    WholeNumber,
+    allow_option,
+    complete_jobs,
+    in_store,
+    json_option,
+    store_option,
+)
 from hud_mcp.cli.output import Telling, cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.environment.task import Task
@@ -34,9 +40,7 @@ from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, PRUNED, Regraded, Reg
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.spec import Limits
-from hud_mcp.store import Store
-
-__all__ = ["command"]
+from hud_mcp.store import Store, opened_store
 
 _ROWS = 60
 """A longer table shows only what has changed, or could not be graded."""
@@ -83,8 +87,7 @@ def command(**options: Any) -> None:
 async def _run(options: dict[str, Any]) -> int:
     console = make_console(lasting=True)
     check_place(options["store"])
-    store = Store(options["store"])
-    try:
+    async with opened_store(options["store"]) as store:
         old, tasks, runs = await _load(store, options)
         new = Job(
             name=options["name"] or f"{old.name}, regraded",
@@ -104,8 +107,6 @@ async def _run(options: dict[str, Any]) -> int:
         )
         await store.add_job(new, tasks)
         done = await _regrade(sessions, tasks, runs, options)
-    finally:
-        await store.close()
     if options["as_json"]:
         for row in done:
             click.echo(orjson.dumps(_fields(row)))
@@ -170,14 +171,15 @@ async def _regrade(
         ended += 1
         telling.show(ended, len(runs), row.original.task_id)
 
-    telling = Telling("graded again")
     printed = sys.stdout
     sys.stdout = LineStream(sys.stderr)  # what a template prints is no result of this command
+    regrader = Regrader(sessions, {task.id: task for task in tasks})
     try:
-        regrader = Regrader(sessions, {task.id: task for task in tasks})
-        return await regrader.regrade(runs, max_concurrent=options["max_concurrent"], on_end=on_end)
+        with Telling("graded again") as telling:
+            return await regrader.regrade(
+                runs, max_concurrent=options["max_concurrent"], on_end=on_end
+            )
     finally:
-        telling.clear()
         await sessions.close()
         sys.stdout = printed
 

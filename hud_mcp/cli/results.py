@@ -12,7 +12,7 @@ from hud_mcp.analysis.report import JobReport
 from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.tries import TaskStatistics, outcome_class
 from hud_mcp.base.text import clip
-from hud_mcp.cli.job_groups import print_means
+from hud_mcp.cli.job_tables import print_means
 from hud_mcp.cli.options import in_store
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
 from hud_mcp.environment.task import Task
@@ -23,8 +23,6 @@ from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.record.transcript import visible
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import NOT_BEGUN, Counts
-
-__all__ = ["Results", "load_results", "print_results"]
 
 _TOLERANCE = 1e-6
 _NAMED = 4

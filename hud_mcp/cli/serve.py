@@ -2,34 +2,32 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 
 from hud_mcp.base.secrets import keep_to_itself
-from hud_mcp.cli import surfaces
-from hud_mcp.cli.completion import complete_sources
-from hud_mcp.cli.greeting import configured_arguments, is_watched
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.options import (
     WholeNumber,
     allow_option,
+    complete_sources,
     no_record_option,
     split_option,
     store_option,
 )
-from hud_mcp.cli.serving import run
+from hud_mcp.cli.process import interrupted_quietly, without_collecting
 from hud_mcp.cli.tokens import token_file_option
 from hud_mcp.cli.wires import read_wires
-from hud_mcp.loading.source import Source
-from hud_mcp.registry import service
+from hud_mcp.loading.source import Source, default_sources, lasting_source
+from hud_mcp.registry import load, service
 from hud_mcp.server.stdio.descriptors import claim_stdio
 from hud_mcp.session.spec import Limits
 from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
-
-__all__ = ["command"]
 
 _LAST_PORT = 65_535
 
@@ -48,7 +46,6 @@ class _LivePort(click.ParamType[int]):
     name = "port"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the port."""
         try:
             port = int(value)
         except ValueError:
@@ -183,8 +180,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     metavar="FILE",
     help="Accept operator calls with the token in FILE. Never give it to agents.",
 )
-@service("monitoring options")
-@service("replica options")
+@service("operator options")
 # Programs of this package pass the next four. A person has no use for them.
 @click.option("--job", hidden=True)
 @click.option("--without-mcp", is_flag=True, hidden=True)  # On stdio: take a job's calls as lines.
@@ -217,19 +213,26 @@ def command(ctx: click.Context, **options: Any) -> None:
             "server. Leave out --reload."
         )
     service("refuse alone")(options)
-    options["greeted"] = configured_arguments(ctx) if is_watched(options) else None
+    options["greeted"] = _configured_arguments(ctx) if _is_watched(options) else None
     if options["greeted"] is not None:
-        service("offer browser")(options["sources"] or surfaces.default_sources())
+        service("offer browser")(options["sources"] or default_sources())
     if options["http"]:
         if options["token_from_stdin"]:
             keep_to_itself()
             options["tokens"] = (*options["tokens"], _read_token())
-        sys.exit(run(options, None))
+        sys.exit(_run(options, None))
     if options["job"]:
         keep_to_itself()  # it may have the keys of the run's model in its environment
     with claim_stdio() as streams:
-        code = run(options, streams)
+        code = _run(options, streams)
     sys.exit(code)
+
+
+def _run(options: dict[str, Any], streams: Any) -> int:
+    # A mistake in an option is reported before the time that sessions take to load.
+    with interrupted_quietly(), without_collecting():
+        run = load("hud_mcp.cli.serving:run")
+    return run(options, streams)
 
 
 def _wires(options: Mapping[str, Any]) -> list[str]:
@@ -247,3 +250,49 @@ def _read_token() -> str:
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte
     return line.decode().strip()
+
+
+_PLACES = frozenset({"tasksets", "store", "python", "operator_token_file"})
+"""Options whose values are files, perhaps: a client starts the server from another folder."""
+
+
+def _is_watched(options: Mapping[str, Any]) -> bool:
+    """Whether a person reads the server's output: a client has a pipe in place of a terminal."""
+    return _is_terminal(2) and (options["http"] is not None or _is_terminal(0))
+
+
+def _is_terminal(descriptor: int) -> bool:
+    try:
+        return os.isatty(descriptor)
+    except OSError:  # closed
+        return False
+
+
+def _configured_arguments(ctx: click.Context) -> list[str]:
+    """Return a called command's arguments as a client's configuration has them, in any folder."""
+    arguments = [ctx.info_name or ""]
+    sources = ctx.params["sources"] or default_sources()
+    for param in ctx.command.params:
+        given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if isinstance(param, click.Option) and given and param.expose_value:
+            arguments += _as_given(param, ctx.params[param.name or ""])
+    return [*arguments, *(lasting_source(each) for each in sources)]
+
+
+def _as_given(option: click.Option, value: Any) -> list[str]:
+    name = option.opts[-1]
+    if option.is_flag:
+        return [name] if value else []
+    values: Sequence[Any] = value if option.multiple else [value]
+    is_place = option.name in _PLACES
+    return [part for each in values for part in (name, _lasting(each, is_place=is_place))]
+
+
+def _lasting(value: Any, *, is_place: bool) -> str:
+    text = str(value)
+    return str(Path(text).absolute()) if is_place and _may_be_file(text) else text
+
+
+def _may_be_file(text: str) -> bool:
+    """Whether a value names a file: a store's may be a URL, and a taskset's the name of a set."""
+    return Path(text).exists() or ("://" not in text and Path(text).suffix != "")

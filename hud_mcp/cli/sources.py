@@ -1,36 +1,43 @@
-"""The sources of a command: environments, tasksets and limits, by what people write."""
+"""The sources of a command by their names, and files that `serve --reload` follows."""
 
-from collections.abc import Sequence
+import logging
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import click
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.process import without_collecting
 from hud_mcp.environment import Environment
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.loading.find import find_sources
-from hud_mcp.loading.sets import ALL, ListedSet, list_sets
-from hud_mcp.loading.source import Source
+from hud_mcp.loading.sets import ALL, ListedSet, find_sets, list_sets
+from hud_mcp.loading.source import (
+    Source,
+    Stamps,
+    declared_tasks,
+    default_sources,
+    forgotten,
+    inputs_of,
+    load_environments,
+    python_files,
+    shipped_environments,
+    shipped_folder,
+    stamps_of,
+)
 from hud_mcp.session.spec import Limits
 
-__all__ = [
-    "environments_of",
-    "load",
-    "only_environment",
-    "print_needs",
-    "print_sets",
-    "read_limits",
-]
 
-
-def load(
+def load_sources(
     sources: Sequence[str], tasksets: Sequence[str], *, split: str | None = None
 ) -> tuple[list[Any], list[Any]]:
     """Load environments and the tasks that go with them.
@@ -43,17 +50,17 @@ def load(
         SourceNotFound, InvalidEnvironment, InvalidTask: Loading one of them failed.
     """
     plain = [source for source in sources if not Source(source).is_remote]
-    environments = surfaces.load_environments(plain if sources else surfaces.default_sources())
+    environments = load_environments(plain if sources else default_sources())
     if tasksets:
-        found = [surfaces.find_sets([name]).read().tasks for name in tasksets]
+        found = [find_sets([name]).read().tasks for name in tasksets]
         return environments, found if split is None else [each.split(split) for each in found]
-    shipped = {path.resolve() for path in surfaces.shipped_environments().values()}
+    shipped = {path.resolve() for path in shipped_environments().values()}
     names = {e.name for e in environments if e.file.resolve() in shipped}
-    own = surfaces.declared_tasks(e for e in environments if e.name not in names)
-    offered = [surfaces.Taskset(own, name="The tasks of the source")] if own else []
-    quickstart = surfaces.shipped_folder("taskset_data") / "quickstart.jsonl"
+    own = declared_tasks(e for e in environments if e.name not in names)
+    offered = [Taskset(own, name="The tasks of the source")] if own else []
+    quickstart = shipped_folder("taskset_data") / "quickstart.jsonl"
     if names and quickstart.is_file():
-        offered.append(surfaces.Taskset.load(quickstart).filter(lambda task: task.env in names))
+        offered.append(Taskset.load(quickstart).filter(lambda task: task.env in names))
     return environments, offered
 
 
@@ -145,7 +152,7 @@ def environments_of(tasks: Taskset, files: Sequence[Path]) -> list[Environment]:
     """Return the environments of tasks from these files; an empty list if one cannot be loaded."""
     try:
         found = find_sources((), tasks, files[0] if len(files) == 1 else Path.cwd())
-        loaded = surfaces.load_environments([s for s in found if not Source(s).is_remote])
+        loaded = load_environments([s for s in found if not Source(s).is_remote])
     except HudMcpError:  # a list of tasks is not the place to say what eval says
         return []
     named = set(tasks.environment_names)
@@ -182,3 +189,85 @@ def read_limits(given: Sequence[str]) -> Limits:
         said = first["msg"].partition(",")[0].removeprefix("Input ")
         name = first["loc"][0]
         raise HudMcpError(f"--limit {name}={first['input']}: it {said}.") from None
+
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+
+
+class Reloading:
+    """A follower of the files of the served environments. `stack` keeps copies while it serves."""
+
+    def __init__(self, options: dict[str, Any], stack: AsyncExitStack) -> None:
+        self._options = options
+        self._stack = stack
+        self._environments: list[Any] = []
+        self._tasks = list(find_sets(options["tasksets"]).paths if options["tasksets"] else ())
+
+    def freeze(self, environments: Sequence[Any]) -> None:
+        """Have worlds read copies of their files from now on: held sessions keep their version."""
+        for environment in environments:
+            files = environment.file.is_file() and environment.world.files(environment.folder)
+            if any(True for _ in files or ()):
+                folder = tempfile.TemporaryDirectory(prefix="hud-mcp-version-")
+                environment.freeze(Path(self._stack.enter_context(folder)).resolve())
+        self._environments = list(environments)
+
+    @asynccontextmanager
+    async def following(self, sessions: Any) -> AsyncGenerator[None]:
+        """Load edited files again while the body runs."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._follow, sessions)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+
+    async def _follow(self, sessions: Any) -> None:
+        loaded = await anyio.to_thread.run_sync(self._stamps)
+        while True:
+            await anyio.sleep(_LOOK_S)
+            now = await anyio.to_thread.run_sync(self._stamps)
+            if now == loaded:
+                continue
+            await anyio.sleep(_LOOK_S)
+            if await anyio.to_thread.run_sync(self._stamps) != now:
+                continue  # somebody is still writing
+            self._load(sessions)
+            loaded = await anyio.to_thread.run_sync(self._stamps)
+            if any(loaded.get(path) != stamp for path, stamp in now.items() if path in loaded):
+                loaded = now  # written once more while it was loaded
+
+    def _stamps(self) -> Stamps:
+        return stamps_of(inputs_of(self._environments, self._tasks))
+
+    def _load(self, sessions: Any) -> None:
+        """Serve the changed files. A mistake in them is logged, and changes nothing."""
+        options = self._options
+        try:
+            with forgotten(python_files(self._environments)):
+                found, tasksets = load_sources(
+                    options["sources"], options["tasksets"], split=options["split"]
+                )
+                changed, served = self._told_apart(found, sessions)
+                sessions.replace(served, tasksets)
+        except (HudMcpError, SystemExit) as exc:
+            logger.warning("not loaded, so the version before is served: %s", exc)
+            return
+        self._environments = served
+        names = ", ".join(each.name for each in changed) or "the tasks"
+        logger.info("loaded again: %s; sessions that are held keep their version", names)
+
+    def _told_apart(self, found: Sequence[Any], sessions: Any) -> tuple[list[Any], list[Any]]:
+        """Return the changed environments; then all, with the served ones where equal."""
+        before = sessions.environments
+        changed = [
+            each
+            for each in found
+            if each.name not in before or before[each.name].digest != each.digest
+        ]
+        former = self._environments
+        self.freeze(changed)
+        self._environments = former
+        return changed, [each if each in changed else before[each.name] for each in found]

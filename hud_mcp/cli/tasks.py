@@ -6,9 +6,8 @@ import click
 import orjson
 
 from hud_mcp.base.lines import json_lines
-from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.options import filter_option, json_option, split_option
+from hud_mcp.cli.options import complete_tasksets, filter_option, json_option, split_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import without_collecting
 from hud_mcp.cli.sources import environments_of, print_needs, print_sets
@@ -16,8 +15,6 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.transcript import visible_line
-
-__all__ = ["command"]
 
 _COLUMNS = ("task", "environment", "template", "description")
 _FOLDED = 200

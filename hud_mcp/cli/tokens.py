@@ -11,21 +11,9 @@ import click
 
 from hud_mcp.base.secrets import hide
 from hud_mcp.base.text import read_text_file
-from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
+from hud_mcp.registry import load
 from hud_mcp.session.caller import OPERATOR, OPERATOR_TOKEN
-
-__all__ = [
-    "QUOTA_NAMES",
-    "hide_operator_token",
-    "quotas_of_tokens",
-    "read_one_token",
-    "read_operator_token",
-    "read_tokens",
-    "token_file_option",
-    "with_operator",
-]
-
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +115,7 @@ def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
 
 def _lines(file: str | None) -> list[str]:
     lines = [_QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
-    if file is not None and surfaces.is_open_to_others(Path(file)):
+    if file is not None and load("hud_mcp.store.files:is_open_to_others")(Path(file)):
         logger.warning("others on this machine may read %s; chmod 600 keeps it yours", file)
     return lines
 
@@ -135,16 +123,25 @@ def _lines(file: str | None) -> list[str]:
 def _whole_lines(file: str | None) -> list[str]:
     if file is None:
         return []
-    hide(file)
-    try:
-        lines = [line.strip() for line in read_text_file(file).splitlines()]
-    except (OSError, UnicodeDecodeError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is not text"
-        raise HudMcpError(f"--token-file {file} cannot be read: {why}.") from None
+    lines = [line.strip() for line in read_secret("--token-file", file).splitlines()]
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:
         raise HudMcpError(f"--token-file {file} holds no token; write one a line: [NAME=]SECRET.")
     return found
+
+
+def read_secret(option: str, file: str) -> str:
+    """Read the file of an option; no sandbox of this process shows the file from now on.
+
+    Raises:
+        HudMcpError: The file cannot be read.
+    """
+    hide(file)
+    try:
+        return read_text_file(file)
+    except (OSError, UnicodeDecodeError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise HudMcpError(f"{option} {file} cannot be read: {why}.") from None
 
 
 def _check_length(secret: str, file: str | None) -> None:
@@ -180,12 +177,7 @@ def read_operator_token(file: str | None) -> str | None:
     hide_operator_token()
     token = _hidden[0] if _hidden else None
     if file is not None:
-        hide(file)
-        try:
-            token = read_text_file(file).strip()
-        except (OSError, UnicodeDecodeError) as exc:
-            why = exc.strerror if isinstance(exc, OSError) else "it is not text"
-            raise HudMcpError(f"--operator-token-file {file} cannot be read: {why}.") from None
+        token = read_secret("--operator-token-file", file).strip()
     if token is not None and len(token) < _OPERATOR_TOKEN_CHARS:
         raise HudMcpError(
             f"The operator's token needs at least {_OPERATOR_TOKEN_CHARS} characters; make "

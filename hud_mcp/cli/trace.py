@@ -7,16 +7,13 @@ import click
 from rich.text import Text
 
 from hud_mcp.analysis.tries import outcome_class
-from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.options import is_there, json_option, store_option
+from hud_mcp.cli.options import complete_records, is_there, json_option, store_option
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, when
 from hud_mcp.record.place import check_place
 from hud_mcp.record.transcript import transcript
 from hud_mcp.session.log import configure_logging
-from hud_mcp.store import Store
-
-__all__ = ["command"]
+from hud_mcp.store import Store, opened_store
 
 _STYLES = {
     "title": "bold",
@@ -50,16 +47,13 @@ def command(trajectory: str | None, **options: Any) -> None:
 
 async def _run(trajectory_id: str | None, options: dict[str, Any]) -> None:
     check_place(options["store"])
-    store = Store(options["store"])
-    try:
+    async with opened_store(options["store"]) as store:
         if trajectory_id is not None:
             await _show(store, await store.find_trajectory_id(trajectory_id), options)
         elif options["as_json"]:
             raise click.UsageError("--json prints one record; give a trajectory's id.")
         else:
             await _list(store, options)
-    finally:
-        await store.close()
 
 
 async def _show(store: Store, trajectory_id: str, options: dict[str, Any]) -> None:

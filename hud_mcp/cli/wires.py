@@ -8,8 +8,6 @@ from typing import Any
 from hud_mcp.errors import HudMcpError, name_known
 from hud_mcp.registry import find, names_of
 
-__all__ = ["Served", "Wire", "read_wires", "routes_of", "running"]
-
 
 @dataclass(frozen=True)
 class Served:
@@ -38,7 +36,7 @@ class Wire:
         routes: A function that makes the routes beside MCP over HTTP; None for a wire of sockets.
         listening: Serves a socket while its context is entered. The context gives a line for
             standard
-        output, such as `HUD_SERVE_PORT=8765`.
+            output, such as `HUD_SERVE_PORT=8765`.
         sockets: Whether its routes take WebSockets.
     """
 

@@ -15,9 +15,9 @@ from hud_mcp.cli import main
 from hud_mcp.cli.serving import _refuse_impossible
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.install.machine import places
-from hud_mcp.plugins.install.machine import places as platforms
-from hud_mcp.plugins.install.machine.packages import PackageManager
+from hud_mcp.plugins.install import places
+from hud_mcp.plugins.install import places as platforms
+from hud_mcp.plugins.install.packages import PackageManager
 from hud_mcp.worlds.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]

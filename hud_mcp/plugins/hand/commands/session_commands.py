@@ -15,7 +15,7 @@ from hud_mcp.cli.help import Command
 from hud_mcp.cli.options import WholeNumber, json_option, store_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.sources import load
+from hud_mcp.cli.sources import load_sources
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
 from hud_mcp.plugins.hand.commands import by_hand
@@ -224,7 +224,7 @@ def hold_command(sources: tuple[str, ...], tasksets: tuple[str, ...], **options:
 
 async def _hold(sources: tuple[str, ...], tasksets: tuple[str, ...], store: str, ready: int) -> int:
     served = sources or commands.default_sources()
-    environments, offered = load(served, tasksets)
+    environments, offered = load_sources(served, tasksets)
     sessions = commands.Sessions(
         environments, store=commands.Store(store), tasksets=offered, limits=_LIMITS
     )

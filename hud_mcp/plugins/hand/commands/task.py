@@ -12,7 +12,7 @@ import orjson
 
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.options import WholeNumber
-from hud_mcp.cli.sources import load
+from hud_mcp.cli.sources import load_sources
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
 from hud_mcp.plugins.hand.commands import by_hand
@@ -211,7 +211,7 @@ async def _ask(options: dict[str, Any], ask: Ask) -> Any:
 
 
 def _listed(sources: tuple[str, ...]) -> list[dict[str, Any]]:
-    environments, tasksets = load(sources, [])
+    environments, tasksets = load_sources(sources, [])
     rows: list[dict[str, Any]] = [
         {"id": task.id, "description": task.title, "environment": task.env}
         for tasks in tasksets

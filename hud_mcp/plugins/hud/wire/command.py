@@ -11,8 +11,8 @@ import click
 
 from hud_mcp.base.egress import read_hosts
 from hud_mcp.base.listening import port_of, read_address
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.help import Group
+from hud_mcp.cli.interruption import leave, private_stdout
 from hud_mcp.cli.options import (
     FiniteFloat,
     WholeNumber,
@@ -21,14 +21,15 @@ from hud_mcp.cli.options import (
     store_option,
 )
 from hud_mcp.cli.process import raise_file_limit, without_collecting
-from hud_mcp.cli.serving import leave, private_stdout
-from hud_mcp.cli.sources import load, only_environment, read_limits
+from hud_mcp.cli.sources import load_sources, only_environment, read_limits
 from hud_mcp.cli.tokens import read_one_token, read_operator_token, token_file_option
 from hud_mcp.cli.wires import Served, Wire
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hud import wire
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import LineStream, configure_logging
+from hud_mcp.session.registry import Sessions
+from hud_mcp.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -125,15 +126,15 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
         serve_channel = wire.serve
-        environments, tasksets = load([source], options["tasksets"])
+        environments, tasksets = load_sources([source], options["tasksets"])
     environment = only_environment(environments, "A channel")
     given = read_limits(options["limits"])
     limits = wire.CHANNEL_LIMITS.model_copy(
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
-    sessions = surfaces.Sessions(
+    sessions = Sessions(
         environments,
-        store=surfaces.Store(options["store"]),
+        store=Store(options["store"]),
         tasksets=tasksets,
         limits=limits,
         local_hosts=read_hosts(options["allow"]),

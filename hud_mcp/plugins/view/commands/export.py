@@ -12,9 +12,8 @@ import anyio
 import click
 from click.core import ParameterSource
 
-from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.options import WholeNumber, store_option
+from hud_mcp.cli.options import WholeNumber, complete_records, store_option
 from hud_mcp.cli.output import Telling
 from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 from hud_mcp.plugins.view.export.exporting import Export, ExportSummary, Option, find_export, select
@@ -163,12 +162,9 @@ async def _export(
         selection = await select(store, source_id)
         if to.kind != "sent":
             path = out or to.default_path(selection)
-        telling = Telling(f"exporting as {to.name}")
-        work = partial(to, store, selection.id, path, on_progress=telling.show, **options)
-        try:
+        with Telling(f"exporting as {to.name}") as telling:
+            work = partial(to, store, selection.id, path, on_progress=telling.show, **options)
             summary = await _until_signalled(work)
-        finally:
-            telling.clear()
     except OSError as exc:
         raise HudMcpError(
             f"{path} cannot be written: {exc.strerror or exc}. No part of the file is left."

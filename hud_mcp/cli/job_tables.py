@@ -1,11 +1,12 @@
-"""The output of `hud-mcp jobs JOB JOB`: differences from the first job, and flipped tasks."""
+"""The tables of `hud-mcp jobs`: differences between jobs, and groups of one job's runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.table import Table
 
 from hud_mcp.analysis.comparison import (
     Comparison,
@@ -15,13 +16,13 @@ from hud_mcp.analysis.comparison import (
     TaskResult,
     compare_jobs,
 )
-from hud_mcp.analysis.intervals import interval_text
+from hud_mcp.analysis.groups import Grouping, RunGroup
+from hud_mcp.analysis.intervals import Estimate, interval_text
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table
 from hud_mcp.record.job import Job
 from hud_mcp.registry import service
 from hud_mcp.store import Store
-
-__all__ = ["comparison_json", "load_comparison", "print_comparison"]
+from hud_mcp.values.outcome import Outcome
 
 _SIGNS = {1: "up", -1: "down", 0: ""}
 
@@ -153,3 +154,63 @@ def _result(found: TaskResult | None) -> str:
         return f"{found.passed} of {found.scored} passed"
     end = "passed" if found.passed else "failed" if found.graded else next(iter(found.outcomes), "")
     return f"{end} {number(found.mean)}".rstrip()
+
+
+_RIGHT = ("tasks", "graded", "mean", "pass@1")
+
+
+def print_groupings(console: Console, groupings: Iterable[Grouping]) -> None:
+    """Print a row for each group, with the figures that the job has of all its runs."""
+    for grouping in groupings:
+        if not grouping.is_told:
+            console.print(f"No row says its {grouping.by}.\n", style="dim")
+            continue
+        columns = ["tasks", "graded", "mean", "interval", "pass@1", "others"]
+        if any(group.use for group in grouping.groups):
+            columns.append("model")
+        table = _group_table(grouping, *columns)
+        print_table(console, table, whole=grouping.by, least=("others", "model"))
+        if grouping.overlapping:
+            console.print(f"A run counts in each {grouping.by} that its task has.", style="dim")
+        console.print()
+    console.print("mean: over graded runs, with its 95% interval over tasks.", style="dim")
+
+
+def print_means(console: Console, groupings: Iterable[Grouping]) -> None:
+    """Print the mean and the pass rate of each group. A grouping with one group is left out."""
+    for grouping in groupings:
+        if len(grouping.groups) < 2:  # noqa: PLR2004  # one says what the job's own figures say
+            continue
+        table = _group_table(grouping, "tasks", "graded", "mean", "pass@1")
+        print_table(console, table, whole=grouping.by)
+        console.print()
+
+
+def _group_table(grouping: Grouping, *columns: str) -> Table:
+    table = make_table(grouping.by, *columns, right=_RIGHT)
+    for group in grouping.groups:
+        cells = {
+            "tasks": str(len(group.tasks)),
+            "graded": f"{group.graded}/{group.wanted}",
+            "mean": number(group.mean.value if group.mean else None),
+            "interval": _mean_interval(group.mean),
+            "pass@1": number(group.pass_rate.value if group.pass_rate else None),
+            "others": cell(_others(group)),
+            "model": cell(str(group.use or "")),
+        }
+        title = cell(grouping.title_of(group), "" if group.name else "dim")
+        table.add_row(title, *(cells[name] for name in columns))
+    return table
+
+
+def _mean_interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if estimate.low is None or estimate.high is None:
+        return f"none: {estimate.reason}"
+    return interval_text(estimate.low, estimate.high)
+
+
+def _others(group: RunGroup) -> str:
+    names = (item for item in group.outcomes.items() if item[0] != Outcome.GRADED)
+    return ", ".join(f"{count} {name}" for name, count in names if count)

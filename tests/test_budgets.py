@@ -27,9 +27,7 @@ OPTIONS = {"": 150, "serve": 16, "eval": 24}
 """Options that `--help` shows: of all commands together, and of two."""
 
 LONG_FUNCTIONS = {
-    "cli/proved.py:find_wanted",
     "plugins/operate/upkeep/upkeep.py:prune",
-    "plugins/sets/imports.py:row",
     "plugins/sets/webvoyager.py:compute_score",
     "rollout/evaluate.py:evaluate",
     "server/http.py:serve_http",

@@ -45,17 +45,12 @@ def find_wanted(
     *,
     split: str | None = None,
 ) -> Found:
-    """Find the tasks of a check.
+    """Find the tasks of a check in sources and tasksets, like a pattern and of one split.
 
-    Args:
-        given: Sources and tasksets.
-        sources: The sources of the tasksets' environments, if the user names them.
-        pattern: The pattern of the wanted tasks; None for all.
-        split: The one split or difficulty whose rows are wanted; None for all.
+    The user may name `sources`, which are those of the tasksets' environments.
 
     Raises:
-        UsageError: Something is nowhere, or on another server. Or the user asked for a split of an
-            environment, which has no splits.
+        UsageError: One is nowhere or on another server, or is to be split and has no rows.
         HudMcpError: A taskset cannot be read, or no task is meant.
     """
     wanted = Wanted()
@@ -86,10 +81,8 @@ def find_wanted(
     if not wanted.tasks and not wanted.judged:
         like = f" that is like {pattern!r}" if pattern is not None else ""
         raise HudMcpError(f"{', '.join(given)}: there is no task{like}.")
-    said = [
-        *(_said(each) for each in given if is_also_a_set(each)),
-        *([left_out] if left_out else []),
-    ]
+    said = [_said(each) for each in given if is_also_a_set(each)]
+    said += [left_out] if left_out else []
     return Found(
         wanted, lasting, load_environments(lasting), ", ".join(given), tuple(said),
         sets if len(sets) > 1 else {},

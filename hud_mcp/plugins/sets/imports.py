@@ -126,23 +126,11 @@ def row(
     metadata: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Task:
-    """Make one row of a set.
+    """Make one row of a set, whose calls are each a name with arguments.
 
-    Args:
-        name: Its id.
-        gym: Its environment.
-        prompt: Its prompt.
-        parts: The subsets that it belongs to.
-        split: Its split.
-        source: Its origin.
-        is_local: Whether the user mapped its hosts to places of their own. Such a row may open
-            these places, and its metadata alone has the origin.
-        setup: Calls, each a name with arguments.
-        evaluate: The same.
-        not_runnable: The reason why it does not run here. It then has no other calls, and its start
-            raises the reason.
-        metadata: More metadata.
-        more: Other fields of a task.
+    A row whose hosts the user mapped to places of their own (`is_local`) may open these places, and
+    its metadata alone has the origin. With a reason in `not_runnable`, it has no other calls, and
+    its start raises the reason.
     """
     kept: dict[str, Any] = {"split": split, _PARTS: list(parts), **(metadata or {})}
     if not_runnable is not None:

@@ -4,7 +4,7 @@ from mcp_types import Tool, ToolAnnotations
 from tables import each_of
 
 from hud_mcp import Environment
-from hud_mcp.plugins.hud.bridge.proxy import PublishedTool
+from hud_mcp.plugins.hud.bridge.declarations import PublishedTool
 from hud_mcp.server.own_tools import OwnTool
 from hud_mcp.server.view import View
 

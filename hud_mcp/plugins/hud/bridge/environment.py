@@ -13,16 +13,21 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, sole_cause
 from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.plugins.hud.bridge.declarations import (
+    BridgedTemplate,
+    ServerTool,
+    listed_tasks,
+    tool_name,
+)
 from hud_mcp.plugins.hud.bridge.desktop import DESKTOP_ACTIONS
 from hud_mcp.plugins.hud.bridge.origin import Origin, read_origin
-from hud_mcp.plugins.hud.bridge.proxy import ServerTool, list_tools, server_problem, tool_name
+from hud_mcp.plugins.hud.bridge.proxy import list_tools, server_problem
 from hud_mcp.plugins.hud.bridge.robot import (
     ROBOT_ACTIONS,
     RobotScreen,
     read_contract,
     robot_problem,
 )
-from hud_mcp.plugins.hud.bridge.rows import listed_tasks
 from hud_mcp.plugins.hud.bridge.screens import (
     Binding,
     BrowserScreen,
@@ -32,7 +37,6 @@ from hud_mcp.plugins.hud.bridge.screens import (
     desktop_problem,
 )
 from hud_mcp.plugins.hud.bridge.shell import shell_problem
-from hud_mcp.plugins.hud.bridge.template import BridgedTemplate
 from hud_mcp.plugins.hud.bridge.world import BridgeSpec, BridgeWorld
 from hud_mcp.plugins.hud.wire.streams import ChannelFailed
 from hud_mcp.values.call import CORE_TOOLS

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import json
 import logging
 import os
 import shutil
@@ -11,14 +12,10 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, SourceNotFound
-from hud_mcp.plugins.hud.bridge.rows import read_rows
 from hud_mcp.plugins.hud.wire.streams import Place, read_place
-
-__all__ = ["Address", "Child", "Origin", "Spawned", "read_origin"]
-
 
 logger = logging.getLogger(__name__)
 
@@ -334,3 +331,59 @@ async def _pump(
                 on_line(line.decode("utf-8", "replace").rstrip())
     finally:
         at_end()
+
+
+# HUD's server tells only templates. The interpreter that has `hud` reads the file again for the
+# tasks beside them, such as `tasks = [count(word="x")]`.
+_ROWS_S = 90.0
+_ROWS_BYTES = 16 * 1024 * 1024
+_ROWS_MARK = "HUD_MCP_ROWS="
+_READER = f"""
+import json, os, sys
+told = os.dup(1)
+os.dup2(2, 1)
+from hud.eval import Taskset
+rows = [
+    {{"slug": slug, "env": row.env, "id": row.id, "args": row.args, "columns": row.columns,
+     "verified": row.verifier is not None}}
+    for slug, row in Taskset.from_file(sys.argv[1]).items()
+]
+with os.fdopen(told, "w") as out:
+    out.write("{_ROWS_MARK}" + json.dumps(rows, default=str))
+sys.stderr.flush()
+os._exit(0)  # whatever the file has begun
+"""
+
+
+async def read_rows(python: str, path: Path, folder: Path) -> list[dict[str, Any]] | str:
+    """Return the rows of a file or folder as HUD reads them, or the reason why this fails."""
+    process = await asyncio.create_subprocess_exec(
+        python,
+        "-c",
+        _READER,
+        str(path),
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={k: v for k, v in os.environ.items() if not k.startswith("HUD_MCP_")},
+    )
+    try:
+        async with asyncio.timeout(_ROWS_S):
+            told, said = await process.communicate()
+    except TimeoutError:
+        return f"reading them took longer than {_ROWS_S:g} s"
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    text = told[:_ROWS_BYTES].decode("utf-8", "replace")
+    if process.returncode or not text.startswith(_ROWS_MARK):
+        lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+        logger.debug("the rows of %s: %s", path, said)
+        return lines[-1][:300] if lines else "its interpreter said nothing"
+    try:
+        return cast("list[dict[str, Any]]", json.loads(text.removeprefix(_ROWS_MARK)))
+    except ValueError as exc:
+        return f"they are no JSON: {exc}"

@@ -8,7 +8,6 @@ import logging
 import math
 import re
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager
 from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
@@ -349,7 +348,7 @@ async def _offer(environment: Environment, capability: Capability) -> str | None
     if problem is not None:
         return problem
     try:
-        declared = await list_tools(_direct(capability), capability.name, binding)
+        declared = await list_tools(_address_of(capability), binding)
     except Exception as exc:  # noqa: BLE001  # whatever another's server does is named
         cause = sole_cause(exc)
         return f"it does not list its tools: {type(cause).__name__}: {cause}"
@@ -406,19 +405,12 @@ class PublishedTool(ServerTool):
             capability = self._environment.capability(self._server)
         except CapabilityNotFound as exc:
             raise ActionFailed(f"{exc} Its tools are gone.") from exc
-        return await ToolServer.open(_direct(capability), self._server, capability.to_manifest())
+        return await ToolServer.open(_address_of(capability), capability.to_manifest())
 
 
-def _direct(capability: Capability) -> Any:
-    """Return a `Forward` to the capability's own address."""
+def _address_of(capability: Capability) -> tuple[str, int]:
     parts = urlsplit(capability.url)
-    address = (parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80))
-
-    @asynccontextmanager
-    async def forward(_name: str) -> AsyncGenerator[tuple[str, int]]:
-        yield address
-
-    return forward
+    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80)
 
 
 def _is_cancelled() -> bool:

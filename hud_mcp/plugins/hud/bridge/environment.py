@@ -30,11 +30,11 @@ from hud_mcp.plugins.hud.bridge.robot import (
 )
 from hud_mcp.plugins.hud.bridge.screens import (
     Binding,
-    BrowserScreen,
-    DesktopScreen,
     Uses,
     browser_problem,
     desktop_problem,
+    open_browser,
+    open_desktop,
 )
 from hud_mcp.plugins.hud.bridge.shell import shell_problem
 from hud_mcp.plugins.hud.bridge.world import BridgeSpec, BridgeWorld
@@ -249,7 +249,8 @@ class _Capabilities:
         if server_problem(binding) is not None:
             return []
         try:
-            return await list_tools(self._control.forward, name, binding)
+            async with self._control.forward(name) as address:
+                return await list_tools(address, binding)
         except Exception as exc:  # noqa: BLE001  # whatever another's server does is named
             cause = sole_cause(exc)
             kind = "" if isinstance(cause, TimeoutError) else f"{type(cause).__name__}: "
@@ -285,7 +286,7 @@ class _Capabilities:
         problem = browser_problem(binding) or self._use_screen(
             Uses(
                 screen=name,
-                open_screen=BrowserScreen.open,
+                open_screen=open_browser,
                 actions=Browser.actions,
                 custom=Browser.custom_actions,
                 shows=True,
@@ -297,7 +298,7 @@ class _Capabilities:
 
     def _read_desktop(self, name: str, _binding: Binding, _answer: None) -> str | None:
         return desktop_problem() or self._use_screen(
-            Uses(screen=name, open_screen=DesktopScreen.open, actions=DESKTOP_ACTIONS, shows=True)
+            Uses(screen=name, open_screen=open_desktop, actions=DESKTOP_ACTIONS, shows=True)
         )
 
     def _read_robot(self, name: str, binding: Binding, _answer: None) -> str | None:

@@ -7,8 +7,8 @@ that owns it, and calls come from others.
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -33,10 +33,6 @@ _EVENT_BYTES = 16 * 1024 * 1024
 _TRANSPORTS = ("streamable-http", "sse")
 
 
-Forward = Callable[[str], AbstractAsyncContextManager[tuple[str, int]]]
-"""Returns the address of a capability's server while the block runs, by the capability's name."""
-
-
 def server_problem(binding: Mapping[str, Any], *, carried: bool = True) -> str | None:
     """Return the reason why an `mcp` capability cannot be bridged, or None.
 
@@ -59,11 +55,11 @@ class ToolServer:
         self._client: Client | None = None
 
     @classmethod
-    async def open(cls, forward: Forward, name: str, binding: Mapping[str, Any]) -> "ToolServer":
-        """Connect to the address that `forward` returns, or raise the client's own error."""
+    async def open(cls, address: tuple[str, int], binding: Mapping[str, Any]) -> "ToolServer":
+        """Connect to a server at an address, or raise the client's own error."""
         server = cls()
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        server._owner = asyncio.create_task(server._own(forward, name, binding, ready))
+        server._owner = asyncio.create_task(server._own(address, binding, ready))
         try:
             async with asyncio.timeout(_CONNECT_S):
                 server._client = await ready
@@ -116,14 +112,12 @@ class ToolServer:
 
     async def _own(
         self,
-        forward: Forward,
-        name: str,
+        address: tuple[str, int],
         binding: Mapping[str, Any],
         ready: "asyncio.Future[Client]",
     ) -> None:
         try:
             async with AsyncExitStack() as stack:
-                address = await stack.enter_async_context(forward(name))
                 client = await _connect(stack, address, binding)
                 if not ready.done():
                     ready.set_result(client)
@@ -141,14 +135,14 @@ class ToolServer:
                 raise
 
 
-async def list_tools(forward: Forward, name: str, binding: Mapping[str, Any]) -> "list[types.Tool]":
+async def list_tools(address: tuple[str, int], binding: Mapping[str, Any]) -> "list[types.Tool]":
     """Connect to a server, return its tools, and disconnect.
 
     A server that does not answer in time raises TimeoutError, and another kind the client's error.
     """
     try:
         async with asyncio.timeout(_CONNECT_S):
-            server = await ToolServer.open(forward, name, binding)
+            server = await ToolServer.open(address, binding)
             try:
                 return await server.tools()
             finally:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -12,7 +11,6 @@ from hud_mcp.base.text import clip_text
 from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, did_you_mean
-from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.wire.openpi import Seen, claim, is_installed
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.values.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
@@ -20,7 +18,6 @@ from hud_mcp.values.observation import DEFAULT_FORMAT, Look, Observation, Screen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ROBOT_ACTIONS", "Contract", "RobotScreen", "read_contract", "robot_problem"]
 
 ROBOT_ACTIONS = frozenset({"custom", "screenshot"})
 
@@ -153,33 +150,26 @@ def read_contract(given: Any) -> Contract:
 class RobotScreen(World):
     """A robot behind a HUD server. Made by `open`."""
 
-    def __init__(
-        self, url: str, token: str | None, contract: Contract, stack: AsyncExitStack
-    ) -> None:
+    def __init__(self, url: str, token: str | None, contract: Contract) -> None:
         self._url = url
         self._token = token
         self._contract = contract
-        self._stack = stack
         self._closed = False
         self._fresh: Seen | None = None
         self._is_over = False
 
     @classmethod
     async def open(
-        cls,
-        control: Control,
-        name: str,
-        binding: Mapping[str, Any],
-        shared: Shared,  # noqa: ARG003  # nothing is shared between robots
+        cls, address: tuple[str, int], binding: Mapping[str, Any], _shared: Shared
     ) -> "RobotScreen":
         """Prepare the address of the robot; each call connects anew."""
-        stack = AsyncExitStack()
-        host, port = await stack.enter_async_context(control.forward(name))
         parts = urlsplit(str(binding["url"]))
-        url = urlunsplit(parts._replace(netloc=f"{host}:{port}"))
         token = binding["params"].get("token")
-        contract = read_contract(binding["params"].get("contract"))
-        return cls(url, str(token) if token else None, contract, stack)
+        return cls(
+            urlunsplit(parts._replace(netloc="{}:{}".format(*address))),
+            str(token) if token else None,
+            read_contract(binding["params"].get("contract")),
+        )
 
     @property
     def is_open(self) -> bool:
@@ -242,17 +232,9 @@ class RobotScreen(World):
         image = None if look.image is None else _picture(cameras, look)
         return Observation(text=text, image=image)
 
-    def remembered(self) -> dict[str, Any]:
-        """Return an empty dict: the robot waits unchanged."""
-        return {}
-
-    def remember(self, facts: Mapping[str, Any]) -> None:
-        """Go on with the facts of another process."""
-
     async def close(self) -> None:
         """Leave the robot unchanged. It may be called twice."""
         self._closed = True
-        await self._stack.aclose()
 
     def _plan(self, args: Mapping[str, Any]) -> list[list[float]]:
         known = ("action", "actions", "repeat")

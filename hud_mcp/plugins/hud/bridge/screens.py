@@ -2,19 +2,16 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
 from hud_mcp.base.egress import AllowList
 from hud_mcp.environment.spec import Shared
-from hud_mcp.environment.world import World
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.bridge.desktop import DesktopWorld
 from hud_mcp.plugins.hud.bridge.vnc import Vnc
 from hud_mcp.values.action import Action, ActionEffect
@@ -30,22 +27,6 @@ from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Playwright
-
-__all__ = [
-    "Binding",
-    "BrowserScreen",
-    "DesktopScreen",
-    "ForwardedScreen",
-    "OpenScreen",
-    "RemoteBrowserWorld",
-    "Screen",
-    "Service",
-    "ServiceT",
-    "Uses",
-    "attach_browser",
-    "browser_problem",
-    "desktop_problem",
-]
 
 
 logger = logging.getLogger(__name__)
@@ -209,6 +190,8 @@ async def _prepare_nothing(_options: SlotOptions) -> Slot:
 
 Binding = Mapping[str, Any]
 """A capability as the wire has it: name, protocol, url, params."""
+Address = tuple[str, int]
+"""The host and the port by which a stream to a capability is reached."""
 
 
 class Service(Protocol):
@@ -233,13 +216,18 @@ class Screen(Service, Protocol):
 
     def screen_size(self) -> tuple[int, int] | None: ...  # noqa: D102
 
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A screen with facts that another process needs, because the agent knows them."""
+
     def remembered(self) -> dict[str, Any]: ...  # noqa: D102
 
     def remember(self, facts: Mapping[str, Any]) -> None: ...  # noqa: D102
 
 
 ServiceT = TypeVar("ServiceT", bound=Service)
-OpenScreen = Callable[[Control, str, Binding, Shared], Awaitable[Screen]]
+OpenScreen = Callable[[Address, Binding, Shared], Awaitable[Screen]]
 
 
 @dataclass(frozen=True)
@@ -271,92 +259,17 @@ def browser_problem(binding: Mapping[str, Any]) -> str | None:
     return f"{scheme} cannot be carried through the control channel; ws and http can"
 
 
-class _World(Protocol):
-    @property
-    def is_open(self) -> bool: ...
-
-    def screen_size(self) -> tuple[int, int] | None: ...
-
-    async def act(self, action: Action) -> ActionEffect: ...
-
-    async def observe(self, look: Look) -> Observation: ...
-
-    async def close(self) -> None: ...
-
-
-WorldT = TypeVar("WorldT", bound=_World)
-
-
-class ForwardedScreen(World, Generic[WorldT]):
-    """The screen of a bridged session. The stream to its world closes after the world."""
-
-    def __init__(self, world: WorldT, stack: AsyncExitStack) -> None:
-        self._world = world
-        self._stack = stack
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the connection is there."""
-        return self._world.is_open
-
-    def screen_size(self) -> tuple[int, int] | None:
-        """Return the width and height of the screen in pixels."""
-        return self._world.screen_size()
-
-    async def act(self, action: Action) -> ActionEffect:
-        """Perform one action, as the world does."""
-        return await self._world.act(action)
-
-    async def observe(self, look: Look) -> Observation:
-        """Look at the screen, as the world does."""
-        return await self._world.observe(look)
-
-    def remembered(self) -> dict[str, Any]:
-        """Return the facts that another process needs, because the agent knows them."""
-        return {}
-
-    def remember(self, facts: Mapping[str, Any]) -> None:
-        """Go on with the facts of another process."""
-
-    async def close(self) -> None:
-        """Disconnect; the capability behind the HUD server goes on. It may be called twice."""
-        await self._world.close()
-        await self._stack.aclose()
-
-
-class BrowserScreen(ForwardedScreen[RemoteBrowserWorld]):
-    """A browser behind a HUD server. Made by `open`."""
-
-    @classmethod
-    async def open(
-        cls, control: Control, name: str, binding: Mapping[str, Any], shared: Shared
-    ) -> "BrowserScreen":
-        """Attach through a stream of the control channel, or raise EnvironmentFailed."""
-        stack = AsyncExitStack()
-        params: Mapping[str, Any] = binding["params"]
-        target = params.get("target_id")
-        try:
-            host, port = await stack.enter_async_context(control.forward(name))
-            parts = urlsplit(str(binding["url"]))
-            place, _, page = parts.path.partition("/devtools/page/")
-            endpoint = f"http://{host}:{port}"
-            if "/devtools/browser/" in place:
-                endpoint = urlunsplit(("ws", f"{host}:{port}", place, "", ""))
-            world = await attach_browser(
-                endpoint, shared, target_id=str(target) if target else page or None
-            )
-        except BaseException:
-            await stack.aclose()
-            raise
-        return cls(world, stack)
-
-    def remembered(self) -> dict[str, Any]:
-        """Return the facts that another process needs, such as the agent's refs."""
-        return self._world.remembered()
-
-    def remember(self, facts: Mapping[str, Any]) -> None:
-        """Go on with the facts of another process."""
-        self._world.remember(facts)
+async def open_browser(
+    address: Address, binding: Mapping[str, Any], shared: Shared
+) -> RemoteBrowserWorld:
+    """Attach to the browser that a stream leads to, or raise EnvironmentFailed."""
+    host, port = address
+    target = binding["params"].get("target_id")
+    place, _, page = urlsplit(str(binding["url"])).path.partition("/devtools/page/")
+    endpoint = f"http://{host}:{port}"
+    if "/devtools/browser/" in place:
+        endpoint = urlunsplit(("ws", f"{host}:{port}", place, "", ""))
+    return await attach_browser(endpoint, shared, target_id=str(target) if target else page or None)
 
 
 def desktop_problem() -> str | None:
@@ -364,28 +277,9 @@ def desktop_problem() -> str | None:
     return None if find_spec("vncdotool") else "it needs `pip install hud-mcp[vnc]`"
 
 
-class DesktopScreen(ForwardedScreen[DesktopWorld]):
-    """A desktop behind a HUD server. Made by `open`; another process needs no facts of it."""
-
-    @classmethod
-    async def open(
-        cls,
-        control: Control,
-        name: str,
-        binding: Mapping[str, Any],
-        shared: Shared,  # noqa: ARG003  # nothing is shared between desktops
-    ) -> "DesktopScreen":
-        """Connect through a stream of the channel.
-
-        EnvironmentFailed also tells a refused password.
-        """
-        stack = AsyncExitStack()
-        params: Mapping[str, Any] = binding["params"]
-        password = params.get("password")
-        try:
-            host, port = await stack.enter_async_context(control.forward(name))
-            vnc = await Vnc.connect(host, port, password=str(password) if password else None)
-        except BaseException:
-            await stack.aclose()
-            raise
-        return cls(DesktopWorld(vnc), stack)
+async def open_desktop(
+    address: Address, binding: Mapping[str, Any], _shared: Shared
+) -> DesktopWorld:
+    """Connect to a desktop. EnvironmentFailed also tells a refused password."""
+    password = binding["params"].get("password")
+    return DesktopWorld(await Vnc.connect(*address, password=str(password) if password else None))

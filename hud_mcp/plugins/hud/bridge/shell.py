@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.base import libraries
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
-from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.sandbox import Entry, FileInfo
 from hud_mcp.sandbox.commands import Excerpt, shell_status
 from hud_mcp.worlds.shell.actions import replace_text
@@ -25,7 +24,6 @@ from hud_mcp.worlds.shell.results import CommandResult
 if TYPE_CHECKING:
     import asyncssh
 
-__all__ = ["RemoteShell", "shell_problem"]
 
 MOST_READ_BYTES = 1024 * 1024
 _CONNECT_S = 20.0
@@ -48,13 +46,14 @@ def shell_problem(params: Mapping[str, Any]) -> str | None:
 class RemoteShell:
     """One session's shell over ssh. Made by `open`."""
 
-    def __init__(self, stack: AsyncExitStack, connection: "asyncssh.SSHClientConnection") -> None:
-        self._stack = stack
+    def __init__(self, connection: "asyncssh.SSHClientConnection") -> None:
         self._connection = connection
 
     @classmethod
-    async def open(cls, control: Control, name: str, binding: Mapping[str, Any]) -> "RemoteShell":
-        """Connect through a stream of the control channel.
+    async def open(
+        cls, address: tuple[str, int], binding: Mapping[str, Any], stack: AsyncExitStack
+    ) -> "RemoteShell":
+        """Connect to the address that `stack` holds open.
 
         Raises:
             OSError, asyncssh.Error, TimeoutError: It cannot be reached, or refuses the key.
@@ -62,35 +61,29 @@ class RemoteShell:
         """
         asyncssh = _asyncssh()
         params: dict[str, Any] = dict(binding["params"])
-        stack = AsyncExitStack()
-        try:
-            host, port = await stack.enter_async_context(control.forward(name))
-            async with asyncio.timeout(_CONNECT_S):
-                connection = await asyncssh.connect(
-                    host,
-                    port,
-                    username=str(params.get("user") or "agent"),
-                    client_keys=_keys(params),
-                    known_hosts=_known(params),
-                    config=None,
-                    agent_path=None,
-                    client_host_keysign=False,
-                    gss_host=None,
-                    keepalive_interval=15,
-                    keepalive_count_max=4,
-                )
-        except BaseException:
-            await stack.aclose()
-            raise
-        stack.push_async_callback(_disconnect, connection)
+        async with asyncio.timeout(_CONNECT_S):
+            connection = await asyncssh.connect(
+                *address,
+                username=str(params.get("user") or "agent"),
+                client_keys=_keys(params),
+                known_hosts=_known(params),
+                config=None,
+                agent_path=None,
+                client_host_keysign=False,
+                gss_host=None,
+                keepalive_interval=15,
+                keepalive_count_max=4,
+            )
+        shell = cls(connection)
         preparing = asyncio.create_task(_prepare(connection))
         try:
             await asyncio.shield(preparing)
         except BaseException:
-            _leaving.add(leaving := asyncio.create_task(_leave(preparing, stack)))
+            # The stream stays open until the server has made its sandbox; see `_prepare`.
+            _leaving.add(leaving := asyncio.create_task(_leave(preparing, shell, stack.pop_all())))
             leaving.add_done_callback(_leaving.discard)
             raise
-        return cls(stack, connection)
+        return shell
 
     @property
     def is_open(self) -> bool:
@@ -145,7 +138,9 @@ class RemoteShell:
 
     async def close(self) -> None:
         """Disconnect. It may be called twice."""
-        await self._stack.aclose()
+        self._connection.abort()
+        closed = asyncio.ensure_future(self._connection.wait_closed())
+        await asyncio.wait([closed], timeout=_STOP_S)
 
     async def _read(self, path: str) -> bytes:
         data = await self._do(f"head -c {MOST_READ_BYTES + 1} -- {_quoted(path)}", path)
@@ -260,16 +255,12 @@ async def _prepare(connection: "asyncssh.SSHClientConnection") -> None:
         await asyncio.sleep(_AGAIN_S)
 
 
-async def _leave(preparing: asyncio.Task[None], stack: AsyncExitStack) -> None:
+async def _leave(preparing: asyncio.Task[None], shell: RemoteShell, stack: AsyncExitStack) -> None:
     await asyncio.wait([preparing])
     if not preparing.cancelled():
         preparing.exception()  # the caller has gone
+    await shell.close()
     await stack.aclose()
-
-
-async def _disconnect(connection: "asyncssh.SSHClientConnection") -> None:
-    connection.abort()
-    await asyncio.wait([asyncio.ensure_future(connection.wait_closed())], timeout=_STOP_S)
 
 
 def _asyncssh() -> Any:

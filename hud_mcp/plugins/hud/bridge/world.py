@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -16,14 +16,19 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_ca
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.bridge.origin import Origin
 from hud_mcp.plugins.hud.bridge.proxy import ToolServer
-from hud_mcp.plugins.hud.bridge.screens import Binding, Screen, Service, ServiceT, Uses
+from hud_mcp.plugins.hud.bridge.screens import (
+    Address,
+    Binding,
+    Remembering,
+    Screen,
+    Service,
+    ServiceT,
+    Uses,
+)
 from hud_mcp.plugins.hud.bridge.shell import RemoteShell
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.values.observation import Look, Observation
 from hud_mcp.worlds.shell.actions import SHELL_ACTIONS
-
-__all__ = ["BridgeSpec", "BridgeWorld", "Handle", "readable_prompt"]
-
 
 _FORM = 1
 
@@ -153,7 +158,7 @@ class BridgeWorld(World):
         self._log = opening.log
         self._handle = handle
         self._taken_up = handle is not None
-        self._services: dict[str, Service] = {}
+        self._services: dict[str, tuple[Service, AsyncExitStack]] = {}
         self._last = ""
         self._keeps = False
         self._graded = False
@@ -220,7 +225,7 @@ class BridgeWorld(World):
 
     def screen_size(self) -> tuple[int, int] | None:
         """Return the width and height of the screen in pixels; None until it is connected."""
-        screen = self._services.get(self._uses.screen or "")
+        screen, _ = self._services.get(self._uses.screen or "", (None, None))
         return None if screen is None else cast("Screen", screen).screen_size()
 
     async def measure_screen(self) -> None:
@@ -234,11 +239,11 @@ class BridgeWorld(World):
 
     async def call_tool(self, server: str, tool: str, args: Mapping[str, Any]) -> Observation:
         """Call a tool of an MCP server among the capabilities."""
-
-        async def open_it(control: Control, name: str, binding: Binding) -> ToolServer:
-            return await ToolServer.open(control.forward, name, binding)
-
-        return await self._with(server, open_it, lambda found: found.call(tool, args))
+        return await self._with(
+            server,
+            lambda address, binding, _stack: ToolServer.open(address, binding),
+            lambda found: found.call(tool, args),
+        )
 
     async def handle(self) -> bytes:
         """Return the facts by which another process finds the HUD session."""
@@ -251,9 +256,9 @@ class BridgeWorld(World):
         """
         if self._handle is None:
             raise EnvironmentFailed("No task was started in this HUD session.")
-        screen = self._services.get(self._uses.screen or "")
-        if screen is not None:
-            self._handle.remember(cast("Screen", screen).remembered())
+        screen, _ = self._services.get(self._uses.screen or "", (None, None))
+        if isinstance(screen, Remembering):
+            self._handle.remember(screen.remembered())
         return self._handle.written()
 
     async def restore(self, data: bytes) -> None:
@@ -271,7 +276,7 @@ class BridgeWorld(World):
         services, self._services = list(self._services.values()), {}
         if services:
             await asyncio.wait(
-                [asyncio.ensure_future(service.close()) for service in services], timeout=_CLOSE_S
+                [asyncio.ensure_future(stack.aclose()) for _, stack in services], timeout=_CLOSE_S
             )
         if not self._keeps:
             await self._control.bye()
@@ -282,9 +287,9 @@ class BridgeWorld(World):
         if name is None or opens is None:
             raise ActionFailed("This HUD environment has no screen.")
 
-        async def open_it(control: Control, name: str, binding: Binding) -> Screen:
-            screen = await opens(control, name, binding, self._shared)
-            if self._handle is not None and self._handle.screen:
+        async def open_it(address: Address, binding: Binding, _stack: AsyncExitStack) -> Screen:
+            screen = await opens(address, binding, self._shared)
+            if isinstance(screen, Remembering) and self._handle and self._handle.screen:
                 screen.remember(self._handle.screen)
             return screen
 
@@ -293,21 +298,26 @@ class BridgeWorld(World):
     async def _with(
         self,
         name: str,
-        opens: Callable[[Control, str, Binding], Awaitable[ServiceT]],
+        opens: Callable[[Address, Binding, AsyncExitStack], Awaitable[ServiceT]],
         do: Callable[[ServiceT], Awaitable[T]],
     ) -> T:
         self._check_open()
         await self._control.ready()
         async with self._learning_of_end(name):
-            service = cast("ServiceT | None", self._services.get(name))
-            if service is not None and not service.is_open:
+            service, held = self._services.get(name, (None, None))
+            if held is not None and service is not None and not service.is_open:
                 del self._services[name]
-                await service.close()
+                await held.aclose()
                 service = None
             if service is None:
-                service = await opens(self._control, name, self._binding(name))
-                self._services[name] = service
-            return await do(service)
+                binding = self._binding(name)
+                async with AsyncExitStack() as stack:
+                    # The stream closes after the service that uses it.
+                    address = await stack.enter_async_context(self._control.forward(name))
+                    service = await opens(address, binding, stack)
+                    stack.push_async_callback(service.close)
+                    self._services[name] = service, stack.pop_all()
+            return await do(cast("ServiceT", service))
 
     def _binding(self, name: str) -> Binding:
         binding = self._control.bindings.get(name)

@@ -34,21 +34,6 @@ from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.grade import Cause, Grade, Outcome
 from hud_mcp.values.observation import Look
 
-__all__ = [
-    "Json",
-    "call_problem",
-    "conclude",
-    "evaluate",
-    "graded_before",
-    "is_unused",
-    "read_cause",
-    "read_look",
-    "read_text",
-    "set_up",
-    "tell_step",
-]
-
-
 Json = dict[str, Any]
 
 _LOOK = Look(image="png", max_edge_px=4096, max_image_bytes=8_000_000)

@@ -46,8 +46,6 @@ from hud_mcp.store import Store
 from hud_mcp.values.action import parse_actions
 from hud_mcp.values.call import FunctionConfig, read_json_calls
 
-__all__ = ["OPERATIONS", "Operations"]
-
 OPERATIONS = tuple(
     f"hud-mcp/{name}"
     for name in ("start", "step", "evaluate", "setup", "reset", "urls", "conclude")

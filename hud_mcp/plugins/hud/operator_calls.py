@@ -12,8 +12,6 @@ from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.session.caller import CREDENTIAL
 
-__all__ = ["serve_operations"]
-
 logger = logging.getLogger(__name__)
 
 _CALL = "tools/call"

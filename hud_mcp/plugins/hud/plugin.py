@@ -2,8 +2,6 @@
 
 from hud_mcp.registry import Command, Plugin
 
-__all__ = ["PLUGIN"]
-
 _OPTIONS = "hud_mcp.plugins.hud.workspace.options"
 _OPTION_NAMES = ("DEFAULT_SYSTEM_MOUNTS", "Mount", "MountKind", "Peer", "WorkspaceRoute")
 

@@ -37,9 +37,6 @@ from hud_mcp.session.receipts import digest
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import INTERRUPTED, NOT_BEGUN, Cause, Outcome, OutcomeClass
 
-__all__ = ["ChannelTry", "run_task", "run_tasks"]
-
-
 logger = logging.getLogger(__name__)
 
 _CANCEL_S = 10.0

@@ -18,8 +18,6 @@ from hud_mcp.plugins.hud.bridge.origin import Origin
 from hud_mcp.plugins.hud.wire.client import ChannelClient
 from hud_mcp.plugins.hud.wire.streams import ChannelFailed, ChannelRefused, Place, open_stream
 
-__all__ = ["Control", "SessionGone"]
-
 logger = logging.getLogger(__name__)
 
 REPLY_S = 10.0

@@ -31,9 +31,6 @@ from hud_mcp.values.action import (
 from hud_mcp.values.observation import Look, Observation, encode_picture
 from hud_mcp.worlds.browser.hands import split_chords
 
-__all__ = ["DESKTOP_ACTIONS", "DesktopWorld", "keysym_of_character", "keysyms"]
-
-
 # pyautogui's names of keys, which agents send, to X11's key symbols, which RFB takes. Source of the
 # numbers: keysymdef.h. A character beyond Latin-1 is its code point with 0x01000000 added.
 _NAMED = {

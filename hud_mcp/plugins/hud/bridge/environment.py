@@ -43,8 +43,6 @@ from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.shell.actions import SHELL_ACTIONS, shell_tools
 
-__all__ = ["BridgedEnvironment", "bridge"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -13,7 +13,6 @@ from hud_mcp.errors import EnvironmentFailed, NotInstalled
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Vnc"]
 
 logger = logging.getLogger(__name__)
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from websockets.asyncio.server import Server, ServerConnection
     from websockets.http11 import Request, Response
 
-__all__ = ["BrowserEndpoint", "CdpAccess", "CdpServer", "publish"]
-
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,6 @@ from hud_mcp.plugins.hud.endpoints.cdp_rules import CommandRefused, Rules
 from hud_mcp.plugins.hud.endpoints.cdp_wire import LOST, Attachment, DevToolsError, Wire
 from hud_mcp.worlds.browser.snapshot_format import MAX_TABS
 
-__all__ = ["BrowserSession", "PlayedBrowser", "check_flat"]
-
 logger = logging.getLogger(__name__)
 
 _MOST_SESSIONS = 500

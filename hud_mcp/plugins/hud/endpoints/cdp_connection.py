@@ -25,7 +25,6 @@ from hud_mcp.worlds.browser.world import BrowserWorld
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-__all__ = ["CdpConnection", "list_pages"]
 
 _CHILD_EVENTS = ("Target.attachedToTarget", "Target.detachedFromTarget")
 _MOST_PENDING = 2000

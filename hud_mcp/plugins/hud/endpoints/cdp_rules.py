@@ -15,8 +15,6 @@ from typing import Any, cast
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.slot import SlotOptions
 
-__all__ = ["EVENT_DOMAINS", "CommandRefused", "Rules"]
-
 EVENT_DOMAINS = frozenset(
     {
         "Accessibility", "Audits", "CSS", "DOM", "DOMStorage", "Fetch", "IndexedDB", "Input",

@@ -22,7 +22,6 @@ from hud_mcp.worlds.browser.devtools import send
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe", "parse", "write"]
 
 LOST = {"code": -32001, "message": "Session with given id not found."}
 """Chromium's error for a session that has ended."""

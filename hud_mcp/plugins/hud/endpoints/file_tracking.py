@@ -22,8 +22,6 @@ from hud_mcp.plugins.hud.workspace.spec import Workspace, WorkspaceWorld
 from hud_mcp.plugins.hud.workspace.tracking import FileTracker
 from hud_mcp.values.capability import Capability
 
-__all__ = ["FilesEndpoint", "publish"]
-
 logger = logging.getLogger(__name__)
 
 _PROTOCOL = "filetracking/1"

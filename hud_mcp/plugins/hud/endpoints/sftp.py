@@ -30,8 +30,6 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hud.wire.requests import in_hud_words
 from hud_mcp.sandbox import FileInfo, Sandbox
 
-__all__ = ["OpenFiles", "OpenUse", "SandboxFiles", "SftpUse", "Use"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -17,8 +17,6 @@ from hud_mcp.worlds.shell import ShellWorld
 if TYPE_CHECKING:
     from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 
-__all__ = ["ShellEndpoint", "publish"]
-
 
 _PROTOCOL = "ssh/2"
 

@@ -18,8 +18,6 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Process, Sandbox
 from hud_mcp.sandbox.commands import Excerpt, readable, shell_status, write_all
 
-__all__ = ["Channel", "SshCommand"]
-
 _CHUNK = 1 << 16
 _MOST_ENV = 64
 _RECORDED_BYTES = 10_000

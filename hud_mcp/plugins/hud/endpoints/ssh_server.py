@@ -20,8 +20,6 @@ from hud_mcp.plugins.hud.endpoints.ssh_command import Channel, SshCommand
 from hud_mcp.plugins.hud.wire.requests import in_hud_words
 from hud_mcp.values.capability import Capability
 
-__all__ = ["SshAccess", "SshServer"]
-
 logger = logging.getLogger(__name__)
 
 _ALGORITHM = "ssh-ed25519"

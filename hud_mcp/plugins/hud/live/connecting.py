@@ -18,7 +18,7 @@ from hud_mcp.errors import (
     SourceNotFound,
     did_you_mean,
 )
-from hud_mcp.loading.find import find_environment, find_source, load_environment
+from hud_mcp.loading.find import find_environment, find_source
 from hud_mcp.loading.source import declared_tasks, lasting_source, load_environments, shipped_folder
 from hud_mcp.plugins.hud import live
 from hud_mcp.plugins.hud.live.client import (
@@ -33,8 +33,6 @@ from hud_mcp.plugins.hud.live.local import LocalClient
 from hud_mcp.plugins.hud.wire.streams import read_place
 from hud_mcp.rollout.link import http_client
 from hud_mcp.store import Store
-
-__all__ = ["Wanted", "connect", "find_task", "load_environment", "read_wanted"]
 
 
 @dataclass(frozen=True)

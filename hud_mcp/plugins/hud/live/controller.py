@@ -28,15 +28,6 @@ from hud_mcp.values.action import INPUT_TYPES, Action, ActionEffect
 from hud_mcp.values.needs import Needs
 from hud_mcp.values.observation import Look, Observation
 
-__all__ = [
-    "ControllerFailed",
-    "ControllerSpec",
-    "ControllerWorld",
-    "controller_functions",
-    "custom_environment",
-]
-
-
 _OWN = frozenset({"step", "get_urls"})
 """The functions that the live environment calls itself."""
 

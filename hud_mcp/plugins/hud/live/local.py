@@ -26,8 +26,6 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 
-__all__ = ["LOCAL_LIMITS", "LocalClient"]
-
 LOCAL_LIMITS = Limits(sessions=4096, sessions_per_caller=4096, idle_s=86_400, total_s=604_800)
 """The limits of a user's own program: it shares nothing, and may think for long."""
 

@@ -15,8 +15,6 @@ from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, did_you_mean
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.shown import inside_python
 
-__all__ = ["Container", "Place", "Workshop", "build_image", "find_engine"]
-
 PACKAGE = "hud_controller"
 """The name of a controller's package in the HUD SDK."""
 

@@ -36,9 +36,6 @@ from hud_mcp.plugins.hud.wire.requests import (
 )
 from hud_mcp.session.caller import CREDENTIAL, read_session_token
 
-__all__ = ["Connection", "Guest", "Service"]
-
-
 logger = logging.getLogger(__name__)
 
 _STOP_S = 10.0

@@ -14,19 +14,6 @@ import orjson
 
 from hud_mcp.base.lines import LineBuffer, Overlong, escape_separators
 
-__all__ = [
-    "CHUNK_BYTES",
-    "DRAIN_BYTES",
-    "DRAIN_S",
-    "FRAME_BYTES",
-    "FRAME_S",
-    "BadFrame",
-    "Budget",
-    "FrameReader",
-    "Frames",
-    "encode_frame",
-]
-
 FRAME_BYTES = 16 * 1024 * 1024
 """The longest frame without its newline, as in HUD since 0.6.16."""
 

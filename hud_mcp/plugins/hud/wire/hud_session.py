@@ -12,17 +12,6 @@ from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.values.grade import Outcome
 
-__all__ = [
-    "PRINCIPAL",
-    "HudSession",
-    "Speaker",
-    "find_stored",
-    "new_session_id",
-    "task_session_id",
-    "waiting_records",
-]
-
-
 PRINCIPAL = "hud-channel"
 """The principal of the channel's sessions. Their ids open nothing over MCP, nor the reverse."""
 

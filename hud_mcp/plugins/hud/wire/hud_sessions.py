@@ -38,9 +38,6 @@ from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd, read_cancellation
 from hud_mcp.values.grade import Cause, Outcome
 
-__all__ = ["HudSessions", "NoHudSession", "Startable"]
-
-
 _UNTOLD = 256
 """The number of undelivered grades that are kept for peers that ask without an id."""
 

@@ -23,8 +23,6 @@ from hud_mcp.plugins.hud.wire.frames import (
     encode_frame,
 )
 
-__all__ = ["Conversation", "Peer", "PeerBounds"]
-
 logger = logging.getLogger(__name__)
 
 _WRITE_S = 30.0

@@ -18,9 +18,6 @@ from hud_mcp.registry import find, load, names_of
 from hud_mcp.session.session import Session
 from hud_mcp.values.capability import Capability
 
-__all__ = ["Endpoints", "Publishing"]
-
-
 _CLOSE_S = 1.0
 
 

@@ -13,26 +13,6 @@ from hud_mcp.session.session import Session
 from hud_mcp.values.call import CANCEL_TASK, LIST_TASKS, RESPONSE, START_TASK, TASK_STATUS
 from hud_mcp.values.grade import Cause, Outcome, cause_of
 
-__all__ = [
-    "FAILED",
-    "INTERNAL",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "NO_METHOD",
-    "UNAUTHORIZED",
-    "RpcError",
-    "WrongGreeting",
-    "check_greeting",
-    "error",
-    "fitting",
-    "graded",
-    "in_hud_words",
-    "known_of",
-    "read_request",
-    "started",
-]
-
-
 INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32600, -32601, -32602, -32603
 FAILED, UNAUTHORIZED = -32000, -32001
 

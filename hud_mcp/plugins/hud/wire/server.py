@@ -27,8 +27,6 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.spec import Limits
 from hud_mcp.store import Store
 
-__all__ = ["CHANNEL_LIMITS", "BoundChannel", "Channel", "bind", "serve"]
-
 
 class BoundChannel:
     """A channel that listens, with the methods of an `asyncio.Server`. Made by `bind`.

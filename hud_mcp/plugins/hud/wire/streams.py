@@ -15,21 +15,6 @@ from hud_mcp.plugins.hud.wire.frames import BadFrame, FrameReader, encode_frame
 from hud_mcp.session.receipts import digest
 from hud_mcp.values.capability import Capability
 
-__all__ = [
-    "CONNECT_S",
-    "REPLY_S",
-    "ChannelFailed",
-    "ChannelRefused",
-    "Place",
-    "TunnelRefused",
-    "connect_to",
-    "dial",
-    "open_stream",
-    "read_place",
-    "result_of",
-    "splice",
-]
-
 
 @dataclass(frozen=True)
 class Place:

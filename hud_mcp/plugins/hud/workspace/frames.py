@@ -20,18 +20,6 @@ from hud_mcp.environment.prompt import Prompt
 from hud_mcp.environment.spec import Shared
 from hud_mcp.errors import HudMcpError
 
-__all__ = [
-    "PROMPT",
-    "OpenedFiles",
-    "Place",
-    "is_inside",
-    "kind_of",
-    "note_inside",
-    "pack",
-    "read",
-    "send_now",
-]
-
 PROMPT = TypeAdapter(Prompt)
 """The form of a prompt between the processes."""
 

@@ -20,8 +20,6 @@ from hud_mcp.sandbox.inside.archive import pack, unpack
 from hud_mcp.sandbox.inside.beneath import open_root, remove_all
 from hud_mcp.sandbox.inside.tree import Skip, walk
 
-__all__ = ["InPlace"]
-
 logger = logging.getLogger(__name__)
 
 _WAIT_S = 20.0

@@ -19,9 +19,6 @@ from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.hud.workspace import runner
 from hud_mcp.plugins.hud.workspace.namespaces import Mounts, adopt_orphans, enter, watch
 
-__all__ = ["Launched", "Launcher", "main"]
-
-
 _MOST_FDS = 8
 
 

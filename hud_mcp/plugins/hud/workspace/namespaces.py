@@ -15,13 +15,6 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = [
-    "Mounts",
-    "adopt_orphans",
-    "enter",
-    "watch",
-]
-
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNS, _NEWPID = 0x20000, 0x20000000
 _NOSUID, _NODEV, _NOEXEC = 0x2, 0x4, 0x8

@@ -26,9 +26,6 @@ from hud_mcp.session.log import pass_on
 from hud_mcp.session.session_end import RaisedApart, SessionOver
 from hud_mcp.values.grade import Grade
 
-__all__ = ["TemplateProcess"]
-
-
 logger = logging.getLogger(__name__)
 
 _CANCEL_S = 0.7

@@ -42,7 +42,6 @@ from hud_mcp.values.grade import read_grade
 if TYPE_CHECKING:
     from hud_mcp.plugins.hud.workspace.spec import Workspace
 
-__all__ = ["run"]
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,6 @@ from hud_mcp.worlds.shell.results import CommandResult, broken_by_agent
 from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult, read_json_text
 from hud_mcp.worlds.shell.world import ShellWorld
 
-__all__ = ["StandIn", "StandInVerifier", "calls_of"]
-
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
 

@@ -20,8 +20,6 @@ import anyio.to_thread
 from hud_mcp.errors import ActionFailed
 from hud_mcp.sandbox import Sandbox
 
-__all__ = ["FileTracker"]
-
 MIB = 1024 * 1024
 _SCANNED_BYTES = 10 * MIB
 """The size above which a file is left out."""

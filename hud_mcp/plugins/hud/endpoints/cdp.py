@@ -29,6 +29,7 @@ from hud_mcp.base.listening import LOOPBACK, port_of, shown_host, take_port
 from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.world import EndpointAccess, FindSession, World
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.plugins.hud.endpoints.admission import Admission, PortEndpoint
 from hud_mcp.plugins.hud.endpoints.cdp_connection import CdpConnection, list_pages
 from hud_mcp.plugins.hud.endpoints.cdp_wire import DevToolsError, parse, write
 from hud_mcp.values.capability import Capability
@@ -97,7 +98,7 @@ class CdpAccess:
 
         The pages stay. It may be called twice.
         """
-        self._server.dismiss(self)
+        self._server.admission.dismiss(self.secret)
         clients = list(self.clients)
         for client in clients:
             client.drop()
@@ -112,7 +113,7 @@ class CdpServer:
     """One listening port for all sessions. Made by `open`."""
 
     def __init__(self) -> None:
-        self._accesses: dict[CdpAccess, None] = {}
+        self.admission = Admission[CdpAccess]()
         self._arrivals: WeakKeyDictionary[ServerConnection, CdpAccess] = WeakKeyDictionary()
         self._server: Server | None = None
         self._host = LOOPBACK
@@ -152,17 +153,11 @@ class CdpServer:
         url = f"ws://{self._host}:{self.port}{_ROOT}{secret}"
         capability = Capability.cdp(name=name, url=url)
         access = CdpAccess(self, secret, find_world, use, capability)
-        self._accesses[access] = None
-        return access
-
-    def dismiss(self, access: CdpAccess) -> None:
-        """Forget an address."""
-        self._accesses.pop(access, None)
+        return self.admission.admit(secret, access)
 
     async def close(self) -> None:
         """Drop every connection, and stop listening. It may be called twice."""
-        for access in list(self._accesses):
-            await access.close()
+        await self.admission.close()
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -173,10 +168,7 @@ class CdpServer:
         if not path.startswith(_ROOT):
             return None
         secret, slash, rest = path.removeprefix(_ROOT).partition("/")
-        given, found = secret.encode(), None
-        for access in self._accesses:  # all of them: how long it takes tells nothing
-            if secrets.compare_digest(access.secret.encode(), given):
-                found = access
+        found = self.admission.find(secret)
         return None if found is None else (found, slash + rest)
 
     async def _answer(
@@ -221,7 +213,7 @@ class CdpServer:
 
     async def _serve(self, connection: "ServerConnection") -> None:
         access = self._arrivals.pop(connection)
-        if access not in self._accesses:
+        if self.admission.find(access.secret) is None:
             return
         path = connection.request.path if connection.request is not None else ""
         target_id = path.partition("?")[0].partition(_PAGE)[2].rstrip("/")
@@ -355,40 +347,20 @@ async def _about(world: BrowserWorld, what: str, place: str) -> Any:
     ]
 
 
-_PROTOCOL = "cdp/1.3"
-
-
 def publish(_world: WorldSpec, _environment: str) -> "BrowserEndpoint":
     """Return the endpoint of a browser."""
     return BrowserEndpoint("browser")
 
 
-class BrowserEndpoint:
+class BrowserEndpoint(PortEndpoint[CdpServer]):
     """An `Endpoint` to the browsers of an environment's sessions."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._server: CdpServer | None = None
+    protocol = "cdp/1.3"
+    scheme = "ws"
 
-    def check(self) -> None:
-        """Accept every machine: this package has everything that it needs."""
-
-    async def open(self) -> None:
-        """Listen on a loopback port."""
-        try:
-            self._server = await CdpServer.open()
-        except OSError as exc:
-            raise EnvironmentFailed(
-                f"There is no port for DevTools on 127.0.0.1: {exc.strerror}. Free some, and try "
-                "again."
-            ) from exc
-
-    @property
-    def address(self) -> Capability:
-        """The address of the server."""
-        return Capability(
-            name=self.name, protocol=_PROTOCOL, url=f"ws://127.0.0.1:{self._opened.port}"
-        )
+    async def listen(self) -> CdpServer:
+        """Open the server."""
+        return await CdpServer.open()
 
     def admit(self, find_session: FindSession) -> EndpointAccess:
         """Make an address for one session."""
@@ -399,21 +371,10 @@ class BrowserEndpoint:
         @asynccontextmanager
         async def use() -> AsyncGenerator[BrowserWorld]:
             session = await find_session()
-            async with session.direct_access(_PROTOCOL, {"client": "DevTools"}) as access:
+            async with session.direct_access(self.protocol, {"client": "DevTools"}) as access:
                 yield _browser(access.world)
 
-        return self._opened.admit(self.name, find_world, use=use)
-
-    async def close(self) -> None:
-        """Stop listening. It may be called twice."""
-        if self._server is not None:
-            await self._server.close()
-
-    @property
-    def _opened(self) -> "CdpServer":
-        if self._server is None:
-            raise RuntimeError("the endpoint is not open")
-        return self._server
+        return self.server.admit(self.name, find_world, use=use)
 
 
 def _browser(world: World) -> BrowserWorld:

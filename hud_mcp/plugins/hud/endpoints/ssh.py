@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.environment.world import DirectAccess, EndpointAccess, FindSession
 from hud_mcp.errors import EnvironmentFailed, NotInstalled
 from hud_mcp.plugins.hud import endpoints
+from hud_mcp.plugins.hud.endpoints.admission import PortEndpoint
 from hud_mcp.plugins.hud.workspace.spec import Workspace
 from hud_mcp.sandbox import Isolation, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.values.capability import Capability
 from hud_mcp.worlds.shell import ShellWorld
 
 if TYPE_CHECKING:
     from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
-
-
-_PROTOCOL = "ssh/2"
 
 
 def publish(world: Workspace, _environment: str) -> "ShellEndpoint | None":
@@ -27,13 +24,15 @@ def publish(world: Workspace, _environment: str) -> "ShellEndpoint | None":
     return None if name is None else ShellEndpoint(name, world.options.isolation)
 
 
-class ShellEndpoint:
+class ShellEndpoint(PortEndpoint["SshServer"]):
     """An `Endpoint` to the sandboxes of an environment's sessions."""
 
+    protocol = "ssh/2"
+    scheme = "ssh"
+
     def __init__(self, name: str, isolation: Isolation) -> None:
-        self.name = name
+        super().__init__(name)
         self._isolation: Isolation = isolation
-        self._server: SshServer | None = None
 
     def check(self) -> None:
         """Check for asyncssh; NotInstalled says how to install it."""
@@ -44,21 +43,9 @@ class ShellEndpoint:
                 "Environment(world=Shell(…)), which publishes nothing."
             )
 
-    async def open(self) -> None:
-        """Listen on a loopback port."""
-        try:
-            self._server = await endpoints.SshServer.open()
-        except OSError as exc:
-            raise EnvironmentFailed(
-                f"There is no port for ssh on 127.0.0.1: {exc.strerror}. Free some, and try again."
-            ) from exc
-
-    @property
-    def address(self) -> Capability:
-        """The address of the server."""
-        return Capability(
-            name=self.name, protocol=_PROTOCOL, url=f"ssh://127.0.0.1:{self._opened.port}"
-        )
+    async def listen(self) -> "SshServer":
+        """Open the server."""
+        return await endpoints.SshServer.open()
 
     def admit(self, find_session: FindSession) -> EndpointAccess:
         """Make a key for one session."""
@@ -66,7 +53,7 @@ class ShellEndpoint:
         @asynccontextmanager
         async def open_use(what: Mapping[str, Any]) -> AsyncGenerator[_ShellUse]:
             session = await find_session()
-            async with session.direct_access(_PROTOCOL, what) as access:
+            async with session.direct_access(self.protocol, what) as access:
                 use = _ShellUse(access)
                 try:
                     yield use
@@ -75,18 +62,7 @@ class ShellEndpoint:
 
         # Without isolation it is another folder for each task.
         cwd = GUEST_ROOT if self._isolation == "bwrap" else None
-        return self._opened.admit(self.name, open_use, cwd=cwd, isolation=self._isolation)
-
-    async def close(self) -> None:
-        """Listen no more. It may be called twice."""
-        if self._server is not None:
-            await self._server.close()
-
-    @property
-    def _opened(self) -> "SshServer":
-        if self._server is None:
-            raise RuntimeError("the endpoint is not open")
-        return self._server
+        return self.server.admit(self.name, open_use, cwd=cwd, isolation=self._isolation)
 
 
 class _ShellUse:

@@ -15,6 +15,7 @@ from asyncssh.constants import DISC_TOO_MANY_CONNECTIONS
 
 from hud_mcp.base.listening import LOOPBACK, shown_host, take_port
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
+from hud_mcp.plugins.hud.endpoints.admission import Admission
 from hud_mcp.plugins.hud.endpoints.sftp import OpenFiles, OpenUse, SandboxFiles
 from hud_mcp.plugins.hud.endpoints.ssh_command import Channel, SshCommand
 from hud_mcp.plugins.hud.wire.requests import in_hud_words
@@ -72,7 +73,7 @@ class SshAccess:
 
         Programs in the background of the sandbox go on until the sandbox closes.
         """
-        self._server.dismiss(self._user)
+        self._server.admission.dismiss(self._user)
         connections = list(self.connections)
         for connection in connections:
             connection.abort()
@@ -84,7 +85,7 @@ class SshServer:
     """One listening port for all sessions. Made by `open`."""
 
     def __init__(self) -> None:
-        self._accesses: dict[str, SshAccess] = {}
+        self.admission = Admission[SshAccess]()
         self._host_key = _new_key()
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._host = ""
@@ -144,22 +145,11 @@ class SshServer:
             cwd=cwd,
             isolation=isolation,
         )
-        access = SshAccess(self, user, key, open_use, capability)
-        self._accesses[user] = access
-        return access
-
-    def dismiss(self, user: str) -> None:
-        """Forget a user."""
-        self._accesses.pop(user, None)
-
-    def find(self, user: str) -> SshAccess | None:
-        """Return the access of a user, or None."""
-        return self._accesses.get(user)
+        return self.admission.admit(user, SshAccess(self, user, key, open_use, capability))
 
     async def close(self) -> None:
         """Drop every connection, and stop listening. It may be called twice."""
-        for access in list(self._accesses.values()):
-            await access.close()
+        await self.admission.close()
         if self._acceptor is not None:
             self._acceptor.close()
             await self._acceptor.wait_closed()
@@ -170,7 +160,9 @@ class SshServer:
         return Channel(self._serve, self._serve_files, self._has_room_for_files)
 
     def _has_room_for_files(self, channel: Channel) -> bool:
-        access = self.find(str(channel.channel.get_connection().get_extra_info("username")))
+        access = self.admission.find(
+            str(channel.channel.get_connection().get_extra_info("username"))
+        )
         return access is not None and len(access.sftp_sessions) < _MOST_SFTP
 
     def _serve_files(
@@ -204,7 +196,7 @@ class SshServer:
                 channel.exit(255)
 
     def _access_of(self, connection: Any) -> SshAccess:
-        found = self.find(connection.get_extra_info("username"))
+        found = self.admission.find(connection.get_extra_info("username"))
         if found is None:
             raise SessionEnded("This session has ended.")
         return found
@@ -246,7 +238,7 @@ class _Authentication(asyncssh.SSHServer):
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        access = self._server.find(username)
+        access = self._server.admission.find(username)
         # Constant time, although a public key is no secret: it stands for the session here.
         return access is not None and secrets.compare_digest(access.public_data, key.public_data)
 
@@ -254,7 +246,7 @@ class _Authentication(asyncssh.SSHServer):
         connection = self._connection
         if connection is None:
             return
-        self._access = self._server.find(connection.get_extra_info("username"))
+        self._access = self._server.admission.find(connection.get_extra_info("username"))
         if self._access is None:  # dismissed meanwhile
             connection.abort()
         elif len(self._access.connections) >= _MOST_CONNECTIONS:

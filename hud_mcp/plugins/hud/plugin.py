@@ -44,9 +44,9 @@ PLUGIN = Plugin(
     wires={"channel": "hud_mcp.plugins.hud.wire.command:WIRE"},
     endpoints={
         "cdp/1.3": "hud_mcp.plugins.hud.endpoints.cdp:publish",
-        "filetracking/1": "hud_mcp.plugins.hud.endpoints.file_tracking:publish",
+        "filetracking/1": "hud_mcp.plugins.hud.endpoints.workspace:publish_files",
         "openpi/0": "hud_mcp.plugins.hud.endpoints.openpi:publish",
-        "ssh/2": "hud_mcp.plugins.hud.endpoints.ssh:publish",
+        "ssh/2": "hud_mcp.plugins.hud.endpoints.workspace:publish_shell",
     },
     sources={
         "hud": "hud_mcp.plugins.hud.bridge.source:SCHEME",

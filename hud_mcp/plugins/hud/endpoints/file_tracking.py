@@ -40,7 +40,7 @@ _CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
 }
 
 
-def publish(world: Workspace, _environment: str) -> "FilesEndpoint | None":
+def publish_files(world: Workspace, _environment: str) -> "FilesEndpoint | None":
     """Return the endpoint of a workspace whose files are tracked; None if it has no name."""
     return None if world.published_as is None else FilesEndpoint(world)
 

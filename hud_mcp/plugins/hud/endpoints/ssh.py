@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 
 
-def publish(world: Workspace, _environment: str) -> "ShellEndpoint | None":
+def publish_shell(world: Workspace, _environment: str) -> "ShellEndpoint | None":
     """Return the endpoint of a workspace; None if the workspace has no name."""
     name = world.published_as
     return None if name is None else ShellEndpoint(name, world.options.isolation)

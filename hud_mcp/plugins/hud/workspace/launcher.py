@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from hud_mcp.environment.spec import Shared
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.hud.workspace import runner
-from hud_mcp.plugins.hud.workspace.namespaces import Mounts, adopt_orphans, enter, watch
+from hud_mcp.plugins.hud.workspace.forks import Mounts, adopt_orphans, enter, watch
 
 _MOST_FDS = 8
 

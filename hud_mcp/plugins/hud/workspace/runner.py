@@ -35,7 +35,7 @@ from hud_mcp.errors import (
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.workspace import frames
 from hud_mcp.plugins.hud.workspace.frames import OpenedFiles
-from hud_mcp.plugins.hud.workspace.namespaces import Mounts
+from hud_mcp.plugins.hud.workspace.forks import Mounts
 from hud_mcp.session.session_end import SessionOver, describe_failure
 from hud_mcp.values.grade import read_grade
 

@@ -1,19 +1,24 @@
-"""The beginning of a template's process: in namespaces, below a process that ends all of it.
+"""The process that forks for templates, one for all sessions of a server, and a fork's namespaces.
 
-Only Linux has these calls, and Python 3.11 has no names for them. The caller must have one thread,
-because the kernel lets no other process enter a user namespace.
+Below each fork, a process ends all of it. Only Linux has these calls, and Python 3.11 has no names
+for them. The caller must have one thread, because the kernel lets no other process enter a user
+namespace.
 """
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import select
 import signal
 import socket
 import struct
-from collections.abc import Sequence
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNS, _NEWPID = 0x20000, 0x20000000
@@ -22,6 +27,8 @@ _REMOUNT, _NOSYMFOLLOW, _BIND = 0x20, 0x100, 0x1000
 _PR_SET_CHILD_SUBREAPER = 36
 _CAPABILITY_VERSION = 0x20080522
 _SYS_ADMIN = 1 << 21
+
+_MOST_FDS = 8
 
 
 def enter(namespaces: Sequence[int]) -> None:
@@ -116,6 +123,10 @@ class Mounts:
                 _set_capabilities(effective=0, permitted=_SYS_ADMIN)
 
 
+Run = Callable[[Mapping[str, Any], socket.socket, Mounts | None], int]
+"""Runs a template by its plan, and returns the exit code of its process."""
+
+
 def _check(failed: int, what: str) -> None:
     if failed:
         code = ctypes.get_errno()
@@ -170,3 +181,71 @@ def _descendants() -> set[int]:
         found = {pid for pid, parent in parents.items() if parent in found} - below
         below |= found
     return below
+
+
+def serve_forks(run: Run) -> None:
+    """Fork for each message of the socket on standard input, until it ends."""
+    asked = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # an ended process is gone
+    adopt_orphans()
+    for module in json.loads(sys.argv[2]):  # once for all of them
+        importlib.import_module(module)
+    while True:
+        message, fds, _flags, _address = socket.recv_fds(asked, 1, _MOST_FDS)
+        if not message:
+            return
+        if os.fork() == 0:
+            asked.close()
+            _become(fds, run)
+        for fd in fds:
+            os.close(fd)
+
+
+def _become(fds: list[int], run: Run) -> NoReturn:
+    """Turn this fork into the process that watches over a template's."""
+    code = 1
+    try:
+        plan_fd, control_fd, output_fd, life_fd, *namespaces = fds
+        with os.fdopen(plan_fd, "rb") as file:
+            plan: dict[str, Any] = json.loads(file.read())
+        os.setsid()
+        os.environ.clear()
+        os.environ.update(plan["environ"])
+        os.chdir(plan["cwd"])
+        sys.path[:] = plan["path"]
+        os.dup2(output_fd, 1)
+        os.dup2(output_fd, 2)
+        os.close(output_fd)
+        if namespaces:
+            enter(namespaces)
+        for fd in namespaces:
+            os.close(fd)
+        if os.fork() != 0:
+            os._exit(0)
+        life = socket.socket(fileno=life_fd)
+        mounts = Mounts() if namespaces else None
+        if mounts is not None:
+            mounts.show_processes()
+        else:
+            adopt_orphans()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        pid = os.fork()
+        if pid == 0:
+            life.close()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            code = run(plan, socket.socket(fileno=control_fd), mounts)
+        else:
+            os.close(control_fd)
+            for fd in (1, 2):
+                os.dup2(0, fd)
+            watch(pid, life)
+            code = 0
+    except BaseException:  # noqa: BLE001  # a fork must not return; its output is the session's log
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)

@@ -11,17 +11,20 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import AsyncGenerator, Mapping
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hud_mcp import errors
 from hud_mcp.environment.prompt import Answer
+from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.plugins.hud.workspace import frames
 from hud_mcp.plugins.hud.workspace.frames import Place
-from hud_mcp.plugins.hud.workspace.launcher import Launched, Launcher
 from hud_mcp.session.log import pass_on
 from hud_mcp.session.session_end import RaisedApart, SessionOver
 from hud_mcp.values.grade import Grade
@@ -34,6 +37,105 @@ _END_S = 2.0
 _STATUS_S = 1.0
 _LINE_BYTES = 64 * 1024
 _CHUNK_BYTES = 256 * 1024
+
+
+_KEY = "the launcher of templates"
+_LAUNCHER_S = 2.0
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from hud_mcp.plugins.hud.workspace.runner import main; main()"
+)
+
+
+class Launched:
+    """A template's process that was started. Its owner closes it.
+
+    `life` has the exit status after the end. Closing it kills the process and everything that the
+    process started.
+    """
+
+    def __init__(self) -> None:
+        self.control, self._their_control = socket.socketpair()
+        self.life, self._their_life = socket.socketpair()
+        self.output, self._their_output = os.pipe()
+
+    @property
+    def theirs(self) -> list[int]:
+        """The descriptors of the process."""
+        return [self._their_control.fileno(), self._their_output, self._their_life.fileno()]
+
+    def close_theirs(self) -> None:
+        """Close this process's copies of them."""
+        self._their_control.close()
+        self._their_life.close()
+        os.close(self._their_output)
+
+    def close(self) -> None:
+        """End the process; the user of `control` closes that."""
+        self.life.close()
+        os.close(self.output)
+
+
+class Launcher:
+    """Starts templates' processes, which all need the modules of `preload`. Made by `of`."""
+
+    def __init__(self, preload: Sequence[str]) -> None:
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603  # this interpreter
+                [sys.executable, "-P", "-c", _START, json.dumps(sys.path), json.dumps(preload)],
+                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+
+    @classmethod
+    async def of(cls, shared: Shared, preload: Sequence[str]) -> "Launcher":
+        """Return the launcher of this process; replace one that has ended."""
+
+        async def open_one() -> Launcher:
+            return cls(preload)
+
+        found = await shared.get(_KEY, open_one)
+        if found._process.poll() is not None:  # noqa: SLF001  # its own class
+            logger.error("the launcher of templates has ended; another one is started")
+            shared.forget(_KEY, found)
+            await found.close()
+            found = await shared.get(_KEY, open_one)
+        return found
+
+    def launch(self, plan: Mapping[str, Any], namespaces: Sequence[int]) -> Launched:
+        """Start a process for a plan, in namespaces whose descriptors the caller keeps.
+
+        EnvironmentFailed says that it cannot be started.
+        """
+        plan_fd = os.memfd_create("hud-mcp")
+        launched = Launched()
+        try:
+            here = {"environ": dict(os.environ), "cwd": str(Path.cwd()), "path": sys.path}
+            whole = {**plan, **here}
+            with open(plan_fd, "wb", closefd=False) as file:
+                file.write(json.dumps(whole).encode())
+            os.lseek(plan_fd, 0, os.SEEK_SET)
+            socket.send_fds(self._ours, [b"1"], [plan_fd, *launched.theirs, *namespaces])
+        except OSError as exc:
+            launched.close()
+            launched.control.close()
+            raise EnvironmentFailed(
+                f"A template's process could not be started: {exc.strerror}. Start a new task."
+            ) from exc
+        finally:
+            os.close(plan_fd)
+            launched.close_theirs()
+        return launched
+
+    async def close(self) -> None:
+        """Start no more processes; running ones go on. It may be called twice."""
+        self._ours.close()
+        if self._process.poll() is None:
+            try:
+                await asyncio.wait_for(asyncio.to_thread(self._process.wait), _LAUNCHER_S)
+            except TimeoutError:
+                self._process.kill()
+        self._process.wait()
 
 
 class TemplateProcess(AsyncGenerator[Any, Any]):

@@ -34,8 +34,8 @@ from hud_mcp.errors import (
 )
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.workspace import frames
+from hud_mcp.plugins.hud.workspace.forks import Mounts, serve_forks
 from hud_mcp.plugins.hud.workspace.frames import OpenedFiles
-from hud_mcp.plugins.hud.workspace.forks import Mounts
 from hud_mcp.session.session_end import SessionOver, describe_failure
 from hud_mcp.values.grade import read_grade
 
@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Fork for templates; the program of `Launcher`."""
+    serve_forks(run)
 
 
 def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) -> int:

@@ -1,7 +1,7 @@
 """The live desktop of one session: it acts, and shows itself."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from itertools import chain, repeat
 
@@ -226,9 +226,8 @@ class DesktopWorld(World):
                 for point, pause in zip(rest, chain(pauses, repeat(pauses[-1])), strict=False):
                     await anyio.sleep(pause / 1000)
                     x, y = self._vnc.x, self._vnc.y
-                    for step in range(
-                        1, _DRAG_STEPS + 1
-                    ):  # the target of a drop expects moves on the way
+                    # The target of a drop expects moves on the way.
+                    for step in range(1, _DRAG_STEPS + 1):
                         part = step / _DRAG_STEPS
                         self._vnc.point(x + (point.x - x) * part, y + (point.y - y) * part)
                         await anyio.sleep(_DRAG_PAUSE_S)
@@ -270,8 +269,16 @@ class DesktopWorld(World):
                 "y from 0 to its height."
             )
 
-    def _button(self, mask: int) -> "_Pressed":
-        return _Pressed(self._vnc, mask)
+    @contextmanager
+    def _button(self, mask: int) -> Generator[None]:
+        """Hold a button during the block, and release it however the block ends."""
+        vnc = self._vnc
+        vnc.point(vnc.x, vnc.y, vnc.buttons | mask)
+        try:
+            yield
+        finally:
+            if vnc.is_open:
+                vnc.point(vnc.x, vnc.y, vnc.buttons & ~mask)
 
     @asynccontextmanager
     async def _holding(self, names: Sequence[str]) -> AsyncGenerator[None]:
@@ -296,18 +303,3 @@ class DesktopWorld(World):
                 with anyio.move_on_after(_QUIET_S):
                     await self._vnc.refresh(incremental=True)
                     still = False
-
-
-class _Pressed:
-    """Holds a button during a block, and releases it however the block ends."""
-
-    def __init__(self, vnc: Vnc, mask: int) -> None:
-        self._vnc = vnc
-        self._mask = mask
-
-    def __enter__(self) -> None:
-        self._vnc.point(self._vnc.x, self._vnc.y, self._vnc.buttons | self._mask)
-
-    def __exit__(self, *_exc: object) -> None:
-        if self._vnc.is_open:
-            self._vnc.point(self._vnc.x, self._vnc.y, self._vnc.buttons & ~self._mask)

@@ -17,8 +17,11 @@ from wire import Served, Wire, process, served, wire
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud.wire.hud_session import HudSession
+from hud_mcp.plugins.hud.wire.hud_sessions import NoHudSession
 from hud_mcp.plugins.hud.wire.openpi import claim, pack
-from hud_mcp.plugins.hud.wire.publishing import Endpoints
+from hud_mcp.plugins.hud.wire.publishing import Publishing
+from hud_mcp.session.session import Session
 from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
@@ -180,9 +183,13 @@ async def test_parts_of_an_observation_are_features_each(tmp_path: Path) -> None
 
 async def test_worlds_that_are_no_robots_publish_none() -> None:
     """Another kind of world,."""
-    endpoints = Endpoints(load_environments(["letter_count"])[0])
-    assert await endpoints.addresses() == []
-    await endpoints.close()
+    publishing = Publishing(load_environments(["letter_count"])[0])
+
+    async def attend(_hud: HudSession) -> Session:
+        raise NoHudSession("no task in progress")
+
+    assert await publishing.bindings(attend, HudSession("sess-1")) == []
+    await publishing.close()
 
 
 @pytest.mark.peers

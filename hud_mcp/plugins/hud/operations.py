@@ -4,18 +4,21 @@ They act for the operator, whose sessions answer to no agent; and no operation r
 session. Over a wire they need the operator's credential. Without it, they do not exist.
 """
 
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Phase, bind_calls
 from hud_mcp.environment.rows import read_row
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.world import as_world
 from hud_mcp.errors import (
+    HudMcpError,
     InvalidTask,
     SessionEnded,
     SourceNotFound,
@@ -38,13 +41,19 @@ from hud_mcp.plugins.hud.operating import (
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.record.values import Receipt
-from hud_mcp.session.caller import OPERATOR, Caller
+from hud_mcp.server.results import error_result, structured_result
+from hud_mcp.session.caller import CREDENTIAL, OPERATOR, Caller
 from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.values.action import parse_actions
 from hud_mcp.values.call import FunctionConfig, read_json_calls
+
+if TYPE_CHECKING:
+    import mcp_types as types
+
+logger = logging.getLogger(__name__)
 
 OPERATIONS = tuple(
     f"hud-mcp/{name}"
@@ -341,3 +350,33 @@ async def _has_job(store: Store, job_id: str) -> bool:
     except SourceNotFound:
         return False
     return True
+
+
+_CALL = "tools/call"
+
+# Its types are loose: a program that serves the channel alone loads no server of MCP.
+
+
+def serve_operations(server: Any, operations: Operations) -> None:
+    """Perform operations for callers with the credential; for others they do not exist."""
+    entry = server.get_request_handler(_CALL)
+
+    async def call(ctx: Any, params: "types.CallToolRequestParams") -> Any:
+        credential: Any = (params.meta or {}).get(CREDENTIAL)
+        if params.name in operations.names and operations.admits(credential):
+            return await _perform(operations, params)
+        return await entry.handler(ctx, params) if entry is not None else None
+
+    server.add_request_handler(_CALL, libraries.mcp_types.CallToolRequestParams, call)
+
+
+async def _perform(operations: Operations, params: "types.CallToolRequestParams") -> dict[str, Any]:
+    """Perform one operation. An error names its class, which the operator's client raises."""
+    name = params.name
+    try:
+        return structured_result(await operations.perform(name, params.arguments or {}), "Done.")
+    except HudMcpError as exc:
+        return error_result(str(exc), kind=type(exc).__name__)
+    except Exception:  # the boundary of a tool call
+        logger.exception("%s failed", name)
+        return error_result(f"{name} failed inside the server; its log says why.")

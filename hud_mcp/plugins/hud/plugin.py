@@ -61,7 +61,7 @@ PLUGIN = Plugin(
         "environment.Workspace": "hud_mcp.plugins.hud.workspace.spec:Workspace",
         "channel client": "hud_mcp.plugins.hud.wire.client:ChannelClient",
         "operations": "hud_mcp.plugins.hud.operations:Operations",
-        "serve operations": "hud_mcp.plugins.hud.operator_calls:serve_operations",
+        "serve operations": "hud_mcp.plugins.hud.operations:serve_operations",
         "published tools": "hud_mcp.plugins.hud.bridge.source:offer_published",
         "listed by bridges": "hud_mcp.plugins.hud.bridge.source:listed_by",
         "template process": "hud_mcp.plugins.hud.workspace.process:TemplateProcess",

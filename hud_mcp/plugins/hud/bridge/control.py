@@ -7,7 +7,6 @@ has lost is gone: no task starts twice.
 import asyncio
 import contextlib
 import logging
-import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
@@ -16,7 +15,13 @@ from urllib.parse import urlsplit
 from hud_mcp.errors import EnvironmentFailed, GradingFailed
 from hud_mcp.plugins.hud.bridge.origin import Origin
 from hud_mcp.plugins.hud.wire.client import ChannelClient
-from hud_mcp.plugins.hud.wire.streams import ChannelFailed, ChannelRefused, Place, open_stream
+from hud_mcp.plugins.hud.wire.streams import (
+    ChannelFailed,
+    ChannelRefused,
+    Place,
+    keep_alive,
+    open_stream,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +35,6 @@ _CALL_S = 86_400.0
 """The session's limits bound a start and a grade from outside."""
 _LEAVE_S = 1.0
 
-_KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""A machine that is gone says nothing: the system asks, and ends the connection."""
-
 
 class SessionGone(EnvironmentFailed):
     """The HUD server has lost the session."""
@@ -44,12 +46,8 @@ class _Client(ChannelClient):
     ) -> None:
         super().__init__(place, reader, writer)
         self._reader = reader
-        sock: socket.socket | None = writer.get_extra_info("socket")
-        if sock is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name, value in _KEEPALIVE.items():
-                if hasattr(socket, name):
-                    sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        # The connection of a machine that is gone ends within half a minute.
+        keep_alive(writer.transport, idle_s=15, every_s=5, tries=3)
 
     @property
     def is_connected(self) -> bool:

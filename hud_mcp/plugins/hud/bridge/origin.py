@@ -12,7 +12,7 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, SourceNotFound
 from hud_mcp.plugins.hud.wire.streams import Place, read_place
@@ -27,30 +27,6 @@ _END_S = 1.0
 """Seconds to wait for its end. Hosts wait no longer for us; the server then ends alone."""
 
 _SUPERVISED = Path(__file__).with_name("supervised.py")
-
-
-class Origin(Protocol):
-    """The server of a HUD environment."""
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of its source, if that is on this machine; else empty."""
-        ...
-
-    async def rows(self) -> list[dict[str, Any]] | str:
-        """Return the tasks in its source beside templates, or the reason why this fails."""
-        ...
-
-    async def place(self, *, anew: bool = True) -> Place:
-        """Return its address. `anew` starts a server again that has ended.
-
-        Without that, an ended server is EnvironmentFailed; so is one that does not start.
-        """
-        ...
-
-    async def close(self) -> None:
-        """End a server that was started here. It may be called twice."""
-        ...
 
 
 class Address:
@@ -113,7 +89,10 @@ class Spawned:
         return await read_rows(self._python, self._path, self._folder)
 
     async def place(self, *, anew: bool = True) -> Place:
-        """Return its address, and start it if it does not run; see `Origin.place`."""
+        """Return its address, and start it if it does not run; `anew` also if it has ended.
+
+        EnvironmentFailed says that it does not start, or has ended.
+        """
         async with self._lock:
             if self._place is not None and self._runs:
                 return self._place
@@ -196,7 +175,11 @@ class Spawned:
         return f"It said: {last[:500]}" if last else "It said nothing."
 
 
-def read_origin(source: str, python: str | None = None) -> Address | Spawned:
+Origin = Address | Spawned
+"""The server of a HUD environment."""
+
+
+def read_origin(source: str, python: str | None = None) -> Origin:
     """Read `tcp://host:port` or `hud:path/to/env.py`, or raise ChannelFailed or SourceNotFound."""
     if source.startswith("hud:"):
         return Spawned(source.removeprefix("hud:"), python)

@@ -49,10 +49,6 @@ class Handle:
     overrides: dict[str, Any] = field(default_factory=dict[str, Any])
     screen: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def remember(self, screen: dict[str, Any]) -> None:
-        """Set the facts that the screen needs."""
-        self.screen = screen
-
     def written(self) -> bytes:
         """Return the handle as stored."""
         return json.dumps({"form": _FORM, **vars(self)}).encode()
@@ -258,7 +254,7 @@ class BridgeWorld(World):
             raise EnvironmentFailed("No task was started in this HUD session.")
         screen, _ = self._services.get(self._uses.screen or "", (None, None))
         if isinstance(screen, Remembering):
-            self._handle.remember(screen.remembered())
+            self._handle.screen = screen.remembered()
         return self._handle.written()
 
     async def restore(self, data: bytes) -> None:

@@ -198,7 +198,7 @@ class CdpConnection:
 
     async def _attach_main(self, target_id: str) -> Attachment:
         attachment = await self._browser.attach(target_id)
-        attachment.call("")
+        attachment.name = ""
         return attachment
 
     def _on_event(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:

@@ -75,10 +75,6 @@ class Attachment:
         """The target's id."""
         return self.target["targetId"]
 
-    def call(self, name: str) -> None:
-        """Set the client's name for it."""
-        self.name = name
-
     def collect_lifecycle(self) -> list[dict[str, Any]]:
         """Collect the lifecycle events of its documents in the returned list."""
         self.lifecycle = waiting = list[dict[str, Any]]()
@@ -218,7 +214,7 @@ class Wire:
             return
         if method == "Target.attachedToTarget":
             attachment = Attachment(params["sessionId"], params["targetInfo"], via)
-            attachment.call(attachment.id)
+            attachment.name = attachment.id
             self._attachments[attachment.id] = attachment
         self._on_event(via, method, params)
         if method == "Target.detachedFromTarget":

@@ -22,7 +22,7 @@ from hud_mcp.environment.world import DirectAccess, EndpointAccess, FindSession
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, NotInstalled
 from hud_mcp.plugins.hud import endpoints
 from hud_mcp.plugins.hud.endpoints.admission import PortEndpoint
-from hud_mcp.plugins.hud.wire.frames import BadFrame, FrameReader, encode_frame
+from hud_mcp.plugins.hud.wire.frames import BadFrame, FrameReader, encode_error, encode_frame
 from hud_mcp.plugins.hud.workspace.spec import Workspace, WorkspaceWorld
 from hud_mcp.plugins.hud.workspace.tracking import FileTracker
 from hud_mcp.sandbox import Isolation, Sandbox
@@ -214,38 +214,36 @@ class _FilesAccess:
         try:
             while (asked := await frames.read()) is not None:
                 if (reply := await self._answer(asked)) is not None:
-                    writer.write(encode_frame(reply))
+                    writer.write(reply)
                     await writer.drain()
         except BadFrame:
-            writer.write(encode_frame(_error(None, _PARSE_ERROR, _EXPECTED)))
+            writer.write(encode_error(None, _PARSE_ERROR, _EXPECTED))
         except (OSError, TimeoutError) as exc:
             logger.debug("a peer of %s has left: %s", _PROTOCOL, exc)
         finally:
             writer.close()
 
-    async def _answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+    async def _answer(self, asked: dict[str, Any]) -> bytes | None:
         number, method = asked.get("id"), asked.get("method")
         if not isinstance(number, int):
             return None
         call = _CALLS.get(method) if isinstance(method, str) else None
         if call is None:
             known = ", ".join(_CALLS)
-            return _error(number, _SERVER_ERROR, f"unknown method: {method!r}; there are: {known}")
+            return encode_error(
+                number, _SERVER_ERROR, f"unknown method: {method!r}; there are: {known}"
+            )
         try:
             result = await call(await self._tracker())
         except HudMcpError as exc:
-            return _error(number, _SERVER_ERROR, str(exc))
-        return {"jsonrpc": "2.0", "id": number, "result": result}
+            return encode_error(number, _SERVER_ERROR, str(exc))
+        return encode_frame({"jsonrpc": "2.0", "id": number, "result": result})
 
     async def _tracker(self) -> FileTracker:
         world = (await self._find_session()).direct_world()
         if not isinstance(world, WorkspaceWorld) or world.tracker is None:
             raise EnvironmentFailed("The files of this session are not tracked.")
         return world.tracker
-
-
-def _error(number: int | None, code: int, message: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
 
 
 def _user_of(port: int) -> int | None:

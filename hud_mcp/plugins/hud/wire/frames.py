@@ -210,6 +210,12 @@ def encode_frame(frame: Mapping[str, Any]) -> bytes:
         return json.dumps(frame, default=str).encode() + b"\n"
 
 
+def encode_error(request_id: Any, code: int, text: str) -> bytes:
+    """Return the error reply to a request as its line."""
+    error = {"code": code, "message": text}
+    return encode_frame({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+
 def _decode(line: bytes) -> dict[str, Any]:
     try:
         frame: Any = orjson.loads(line)

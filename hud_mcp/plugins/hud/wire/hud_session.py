@@ -38,6 +38,15 @@ class HudSession:
         count: The number of task ids that it has used.
         task: Its current task, if an earlier process on the store began it: the id of the task's
             session while the task goes on, else the receipt.
+
+    Attributes:
+        id: Its id.
+        starting: Held while a task is started.
+        speaker: The connection that speaks for it; None while it is parked.
+        count: The number of task ids that it has used.
+        session: The session of the current task, or None.
+        stored: The id of the current task's session if this process has yet to resume it.
+        receipt: The receipt of a current task that ended before this process began.
     """
 
     def __init__(
@@ -45,44 +54,19 @@ class HudSession:
     ) -> None:
         self.id = session_id
         self.starting = asyncio.Lock()
-        self._speaker: Speaker | None = None
-        self._count = count
-        self._session: Session | None = None
-        self._stored = task if isinstance(task, str) else None
-        self._receipt = task if isinstance(task, Receipt) else None
+        self.speaker: Speaker | None = None
+        self.count = count
+        self.session: Session | None = None
+        self.stored = task if isinstance(task, str) else None
+        self.receipt = task if isinstance(task, Receipt) else None
         self._untold_s: float | None = None
-
-    @property
-    def speaker(self) -> Speaker | None:
-        """The connection that speaks for it; None while it is parked."""
-        return self._speaker
-
-    @property
-    def count(self) -> int:
-        """The number of task ids that it has used."""
-        return self._count
-
-    @property
-    def session(self) -> Session | None:
-        """The session of the current task, or None."""
-        return self._session
-
-    @property
-    def stored(self) -> str | None:
-        """The id of the current task's session if this process has yet to resume it."""
-        return self._stored
-
-    @property
-    def receipt(self) -> Receipt | None:
-        """The receipt of a current task that ended before this process began."""
-        return self._receipt
 
     @property
     def goes_on(self) -> bool:
         """Whether it holds a task that has not ended, or that is being started."""
-        if self._stored is not None or self.starting.locked():
+        if self.stored is not None or self.starting.locked():
             return True
-        session = self._session
+        session = self.session
         return session is not None and (not session.state.is_over or session.state.is_let_go)
 
     @property
@@ -98,56 +82,52 @@ class HudSession:
     @property
     def is_told(self) -> bool:
         """Whether its task was graded, and the grade has reached its peer."""
-        if self._session is None or self._session.receipt is None or self._untold_s is not None:
+        if self.session is None or self.session.receipt is None or self._untold_s is not None:
             return False
-        return self._session.receipt.outcome is Outcome.GRADED
+        return self.session.receipt.outcome is Outcome.GRADED
 
     @property
     def task_id(self) -> str:
         """The session id of the last task; before any task, of the first one."""
-        return task_session_id(self.id, max(0, self._count - 1))
-
-    def speak(self, speaker: Speaker) -> None:
-        """Let a connection speak for it from now on."""
-        self._speaker = speaker
+        return task_session_id(self.id, max(0, self.count - 1))
 
     def park(self, speaker: Speaker) -> bool:
         """Note that a connection is gone, and return whether it was the speaker."""
-        if self._speaker is not speaker:
+        if self.speaker is not speaker:
             return False
-        self._speaker = None
+        self.speaker = None
         return True
 
     def touch(self) -> None:
         """Keep the task from expiring as idle, because a peer attends to it."""
-        if self._session is not None:
-            self._session.touch()
+        if self.session is not None:
+            self.session.touch()
 
     def next_task_id(self) -> str:
         """Return a new id for the session of the next task."""
-        self._count += 1
+        self.count += 1
         return self.task_id
 
     def return_task_id(self) -> None:
         """Give the last id back, because nothing is recorded under it."""
-        self._count -= 1
+        self.count -= 1
 
     def assign(self, found: Session | Receipt) -> None:
         """Hold a task by its session, or by its receipt if it has ended."""
-        self._stored = None
+        self.stored = None
         if isinstance(found, Receipt):
-            self._session, self._receipt = None, found
+            self.session, self.receipt = None, found
         else:
-            self._session = found
+            self.session = found
 
     def take(self, other: "HudSession") -> None:
         """Hold the task of another session."""
-        self._session, self._stored = other.session, other.stored
-        self._receipt = other.receipt
+        self.session, self.stored = other.session, other.stored
+        self.receipt = other.receipt
 
     def drop(self) -> None:
         """Hold no task."""
-        self._session = self._stored = self._receipt = self._untold_s = None
+        self.session = self.stored = self.receipt = self._untold_s = None
 
     def ask_grade(self) -> None:
         """Note that the peer waits for a grade."""

@@ -29,7 +29,7 @@ from hud_mcp.plugins.hud.wire.hud_session import (
     new_session_id,
     waiting_records,
 )
-from hud_mcp.plugins.hud.wire.publishing import Endpoints
+from hud_mcp.plugins.hud.wire.publishing import Publishing
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.receipts import digest, ended_how, ended_text
@@ -58,8 +58,8 @@ class NoHudSession(HudMcpError):
 class HudSessions:
     """All HUD sessions of one channel.
 
-    `takes_parked` lets a peer without a session id take over the only parked session. `endpoints`
-    lose each session that this process forgets.
+    `takes_parked` lets a peer without a session id take over the only parked session. `publishing`
+    loses each session that this process forgets.
     """
 
     def __init__(
@@ -68,14 +68,12 @@ class HudSessions:
         environment: Environment,
         *,
         takes_parked: bool,
-        endpoints: Endpoints,
+        publishing: Publishing,
     ) -> None:
         self._sessions = sessions
         self._environment = environment
-        self._startable = Startable(sessions, environment)
-        self.listed = self._startable.listed
         self._takes_parked = takes_parked
-        self._endpoints = endpoints
+        self._publishing = publishing
         self._by_id: dict[str, HudSession] = {}
         self._caller = Caller(principal=PRINCIPAL)
         self._taking = anyio.Lock()
@@ -84,10 +82,23 @@ class HudSessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def listed(self) -> list[dict[str, Any]]:
+        """Return the startable tasks as the wire has them: templates, and rows with prompts."""
+        rows = [
+            {
+                "id": task.id,
+                "description": task.title,
+                "args": self._environment.template_of(task).arguments.schema,
+            }
+            for task in self._sessions.tasks
+            if task.prompt is not None and task.env == self._environment.name
+        ]
+        return [*self._environment.manifest()["templates"], *rows]
+
     def open(self, speaker: Speaker) -> HudSession:
         """Return a new HUD session with its speaker."""
         hud = HudSession(new_session_id())
-        hud.speak(speaker)
+        hud.speaker = speaker
         self._by_id[hud.id] = hud
         return hud
 
@@ -119,7 +130,7 @@ class HudSessions:
 
     def _remove(self, hud: HudSession) -> None:
         self._by_id.pop(hud.id, None)
-        self._endpoints.dismiss(hud)
+        self._publishing.dismiss(hud)
 
     def forget(self, hud: HudSession) -> None:
         """Note that a session is over for good."""
@@ -170,7 +181,7 @@ class HudSessions:
             raise NoHudSession(_unknown(session_id, receipt), receipt)
         if other is not None:
             other.lose()
-        hud.speak(speaker)
+        hud.speaker = speaker
         self._by_id[hud.id] = hud
         hud.touch()
         return hud
@@ -184,7 +195,7 @@ class HudSessions:
 
         If this call is cancelled, the half-made task ends as cancelled.
         """
-        task = self._startable.mint(task_id, args)
+        task = self._mint(task_id, args)
         async with hud.starting:
             # HUD's servers hold one task for each session: a start replaces the task before.
             await self._end_current(hud, _cancelled())
@@ -259,6 +270,24 @@ class HudSessions:
         """Return the session of a task whose setup runs; else None."""
         found = self._sessions.here(hud.task_id, self._caller)
         return None if found is None or found.state.is_closed else found
+
+    def _mint(self, task_id: str, args: Mapping[str, Any]) -> Task:
+        """Return the task of a template's or a listed row's id; a row has its own arguments.
+
+        InvalidTask says that the task is unknown, or that the arguments do not fit.
+        """
+        name, tasks = self._environment.name, self._sessions.tasks
+        if task_id in self._environment.templates:
+            return self._sessions.catalogue.mint(task_id, args, environment=name)
+        if task_id in tasks and tasks[task_id].env == name:
+            if args:
+                raise InvalidTask(
+                    f"{task_id!r} is a row with its own arguments; pass no arguments."
+                )
+            return tasks[task_id]
+        ids = [str(each["id"]) for each in self.listed()]
+        known = name_known(task_id, ids, what="There are")
+        raise InvalidTask(f"unknown task: {task_id!r}.{known}")
 
     async def _end_current(self, hud: HudSession, end: SessionEnd) -> None:
         try:
@@ -351,42 +380,3 @@ def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:
     if receipt.outcome is Outcome.GRADED and receipt.answer_digest in (None, digest(answer)):
         return receipt
     raise SessionEnded(ended_text(receipt))
-
-
-class Startable:
-    """The tasks that the peers of a channel may start: templates, and rows with prompts."""
-
-    def __init__(self, sessions: Sessions, environment: Environment) -> None:
-        self._sessions = sessions
-        self._environment = environment
-
-    def listed(self) -> list[dict[str, Any]]:
-        """Return all of them as the wire has them."""
-        rows = [
-            {
-                "id": task.id,
-                "description": task.title,
-                "args": self._environment.template_of(task).arguments.schema,
-            }
-            for task in self._sessions.tasks
-            if task.prompt is not None and task.env == self._environment.name
-        ]
-        return [*self._environment.manifest()["templates"], *rows]
-
-    def mint(self, task_id: str, args: Mapping[str, Any]) -> Task:
-        """Return the task of a template's or a listed row's id; a row has its own arguments.
-
-        InvalidTask says that the task is unknown, or that the arguments do not fit.
-        """
-        name, tasks = self._environment.name, self._sessions.tasks
-        if task_id in self._environment.templates:
-            return self._sessions.catalogue.mint(task_id, args, environment=name)
-        if task_id in tasks and tasks[task_id].env == name:
-            if args:
-                raise InvalidTask(
-                    f"{task_id!r} is a row with its own arguments; pass no arguments."
-                )
-            return tasks[task_id]
-        ids = [str(each["id"]) for each in self.listed()]
-        known = name_known(task_id, ids, what="There are")
-        raise InvalidTask(f"unknown task: {task_id!r}.{known}")

@@ -6,7 +6,6 @@ frame, and a waiting connection would hold a task, a stream and a timer.
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -20,8 +19,9 @@ from hud_mcp.plugins.hud.wire.frames import (
     BadFrame,
     Budget,
     Frames,
-    encode_frame,
+    encode_error,
 )
+from hud_mcp.plugins.hud.wire.streams import keep_alive
 
 logger = logging.getLogger(__name__)
 
@@ -125,13 +125,13 @@ class Peer(asyncio.Protocol):
         bounds = self._bounds
         self._transport = cast("asyncio.Transport", transport)
         bounds.peers.add(self)
-        _keep_alive(self._transport)
+        keep_alive(self._transport, idle_s=60, every_s=15, tries=4)
         self._last_s = asyncio.get_running_loop().time()
         self._look_in(bounds.first_s)
         # Accepted first, and told why: a reset alone says nothing.
         if bounds.count > bounds.most:
             text = f"{bounds.most} connections are open, the most that are taken; try later"
-            self.send(_error(BadFrame(-32000, text)))
+            self.send(encode_error(None, -32000, text))
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -288,7 +288,7 @@ class Peer(asyncio.Protocol):
         """Send the error of a bad frame; after a fatal one, receive nothing more."""
         if self._conversation is not None and not exc.fatal:
             self._last_s, self._began_s = asyncio.get_running_loop().time(), None
-            self.send(_error(exc))
+            self.send(encode_error(None, exc.code, str(exc)))
             self.go_on()
             return
         self._refusal = exc
@@ -309,7 +309,7 @@ class Peer(asyncio.Protocol):
         refusal, self._has_ended = self._refusal, True
         self._frames = Frames(self._bounds.frame_bytes, self._bounds.budget)
         if refusal is not None:
-            self.send(_error(refusal))
+            self.send(encode_error(None, refusal.code, str(refusal)))
         if self._conversation is not None:
             self.finish()
         elif not self._transport.is_closing():
@@ -365,20 +365,3 @@ class Peer(asyncio.Protocol):
         for waiting in (self._writable, self._closed):
             if waiting is not None and not waiting.done():
                 waiting.set_result(None)
-
-
-def _error(exc: BadFrame) -> bytes:
-    error = {"code": exc.code, "message": str(exc)}
-    return encode_frame({"jsonrpc": "2.0", "id": None, "error": error})
-
-
-def _keep_alive(transport: asyncio.Transport) -> None:
-    """Let the system find out that a peer is gone without a word."""
-    raw: socket.socket | None = transport.get_extra_info("socket")
-    if raw is None:
-        return
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-        option = getattr(socket, name, None)
-        if option is not None:
-            raw.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -21,8 +21,11 @@ from hud_mcp.values.capability import Capability
 _CLOSE_S = 1.0
 
 
-class Endpoints:
-    """All endpoints of one channel."""
+Attend = Callable[[HudSession], Awaitable[Session]]
+
+
+class Publishing:
+    """All capabilities that the peers of a channel may use."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -38,42 +41,29 @@ class Endpoints:
         for endpoint in self._endpoints:
             endpoint.check()
 
-    async def admit(
-        self, hud: HudSession, attend: Callable[[HudSession], Awaitable[Session]]
-    ) -> list[Capability]:
-        """Return the capabilities of a HUD session; they are the same each time.
+    async def bindings(self, attend: Attend, hud: HudSession) -> list[dict[str, Any]]:
+        """Return the capabilities of a HUD session as the wire has them.
 
-        `attend` returns the session of the task that it holds.
+        They are the same each time. `attend` returns the session of the task that it holds.
         """
-        if not await self._open():
-            return []
-        if hud not in self._accesses:
-            find_session = partial(attend, hud)
-            self._accesses[hud] = [
-                (endpoint, endpoint.admit(find_session)) for endpoint in self._endpoints
-            ]
-        taken = self._taken
+        published = [*self._environment.capabilities, *await self._admit(hud, attend)]
         return [
-            access.capability
-            for endpoint, access in self._accesses[hud]
-            if endpoint.name not in taken
+            {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
+            for c in published
         ]
 
-    async def addresses(self) -> list[Capability]:
-        """Return the address of each endpoint."""
-        if not await self._open():
-            return []
-        return [
-            endpoint.address for endpoint in self._endpoints if endpoint.name not in self._taken
-        ]
-
-    def find(self, name: str) -> Capability | None:
-        """Return the capability of one session that has this secret name, or None."""
-        for admitted in self._accesses.values():
-            for _endpoint, access in admitted:
-                if access.capability.name == name:
-                    return access.capability
-        return None
+    async def find(self, name: Any) -> Capability:
+        """Return the capability that a peer names in a frame; an unknown one raises RpcError."""
+        if not isinstance(name, str):
+            raise RpcError(-32602, "tunnel.open: 'capability' must be a string")
+        published = [*self._environment.capabilities, *await self._addresses()]
+        for capability in published:
+            if capability.name == name:
+                return capability
+        if (own := self._find_own(name)) is not None:
+            return own
+        known = ", ".join(c.name for c in published) or "none"
+        raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")
 
     def dismiss(self, hud: HudSession) -> None:
         """Close the capabilities of a HUD session."""
@@ -96,6 +86,36 @@ class Endpoints:
                 self._is_open = False
                 for endpoint in self._endpoints:
                     await endpoint.close()
+
+    async def _admit(self, hud: HudSession, attend: Attend) -> list[Capability]:
+        if not await self._open():
+            return []
+        if hud not in self._accesses:
+            find_session = partial(attend, hud)
+            self._accesses[hud] = [
+                (endpoint, endpoint.admit(find_session)) for endpoint in self._endpoints
+            ]
+        taken = self._taken
+        return [
+            access.capability
+            for endpoint, access in self._accesses[hud]
+            if endpoint.name not in taken
+        ]
+
+    async def _addresses(self) -> list[Capability]:
+        if not await self._open():
+            return []
+        return [
+            endpoint.address for endpoint in self._endpoints if endpoint.name not in self._taken
+        ]
+
+    def _find_own(self, name: str) -> Capability | None:
+        """Return the capability of one session that has this secret name, or None."""
+        for admitted in self._accesses.values():
+            for _endpoint, access in admitted:
+                if access.capability.name == name:
+                    return access.capability
+        return None
 
     @property
     def _taken(self) -> set[str]:
@@ -138,35 +158,3 @@ def _find(declared: Publish | str) -> Publish:
             "them, or write `module:name` of a function that makes one."
         )
     return publish
-
-
-Attend = Callable[[HudSession], Awaitable[Session]]
-
-
-class Publishing:
-    """All capabilities that the peers of a channel may use."""
-
-    def __init__(self, environment: Environment, endpoints: Endpoints) -> None:
-        self._environment = environment
-        self._endpoints = endpoints
-
-    async def bindings(self, attend: Attend, hud: HudSession) -> list[dict[str, Any]]:
-        """Return the capabilities of a HUD session as the wire has them; see `Endpoints.admit`."""
-        published = [*self._environment.capabilities, *await self._endpoints.admit(hud, attend)]
-        return [
-            {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
-            for c in published
-        ]
-
-    async def find(self, name: Any) -> Capability:
-        """Return the capability that a peer names in a frame; an unknown one raises RpcError."""
-        if not isinstance(name, str):
-            raise RpcError(-32602, "tunnel.open: 'capability' must be a string")
-        published = [*self._environment.capabilities, *await self._endpoints.addresses()]
-        for capability in published:
-            if capability.name == name:
-                return capability
-        if (own := self._endpoints.find(name)) is not None:
-            return own
-        known = ", ".join(c.name for c in published) or "none"
-        raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")

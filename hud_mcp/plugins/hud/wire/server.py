@@ -17,10 +17,10 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.plugins.hud.wire.connection import Connection, Guest, Service
-from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, FrameReader, encode_frame
+from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, FrameReader, encode_error, encode_frame
 from hud_mcp.plugins.hud.wire.hud_sessions import HudSessions
 from hud_mcp.plugins.hud.wire.peer import Conversation, Peer, PeerBounds
-from hud_mcp.plugins.hud.wire.publishing import Endpoints, Publishing
+from hud_mcp.plugins.hud.wire.publishing import Publishing
 from hud_mcp.plugins.hud.wire.requests import RpcError
 from hud_mcp.plugins.hud.wire.streams import TunnelRefused, dial, splice
 from hud_mcp.session.registry import Sessions
@@ -145,8 +145,7 @@ class Channel:
         self._frame_bytes = frame_bytes
         self._most = connections
         self._server: asyncio.Server | None = None
-        self._endpoints = Endpoints(environment)
-        self._publishing = Publishing(environment, self._endpoints)
+        self._publishing = Publishing(environment)
         self._service: Service | None = None
         self._bounds: PeerBounds | None = None
 
@@ -161,7 +160,7 @@ class Channel:
             Exception: An initialize hook raised it; nothing listens then.
         """
         # Before anything is made: the starter learns of a missing requirement.
-        self._endpoints.check()
+        self._publishing.check()
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
         service, bounds = self._prepare(self._sessions, host)
@@ -191,7 +190,7 @@ class Channel:
             sessions,
             self.environment,
             takes_parked=loopback or self._token is not None,
-            endpoints=self._endpoints,
+            publishing=self._publishing,
         )
         service = self._service = Service(
             environment=self.environment,
@@ -227,8 +226,8 @@ class Channel:
             self._server.close()
         # Sessions end before connections: their running calls still get their replies.
         if self._sessions is not None and self._closes_sessions:
-            await self._sessions.close([self._endpoints])
-        await self._endpoints.close()
+            await self._sessions.close([self._publishing])
+        await self._publishing.close()
         if self._service is not None and self._service.calls:
             await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
         if self._bounds is not None:
@@ -373,8 +372,7 @@ async def serve(
 
 
 async def _refuse(writer: asyncio.StreamWriter, request_id: Any, code: int, text: str) -> None:
-    error = {"code": code, "message": text}
-    writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "error": error}))
+    writer.write(encode_error(request_id, code, text))
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(_FIRST_S):
             await writer.drain()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -119,6 +120,18 @@ async def connect_to(
             f"Nothing answers at {place}: {exc.strerror or exc}. Start a server there, or correct "
             "the address."
         ) from None
+
+
+def keep_alive(transport: asyncio.BaseTransport, *, idle_s: int, every_s: int, tries: int) -> None:
+    """Let the system find out that the other side is gone without a word."""
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    bounds = {"TCP_KEEPIDLE": idle_s, "TCP_KEEPINTVL": every_s, "TCP_KEEPCNT": tries}
+    for name, value in bounds.items():
+        if hasattr(socket, name):  # macOS has another name for one of them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def result_of(method: str, frame: Mapping[str, Any]) -> dict[str, Any]:

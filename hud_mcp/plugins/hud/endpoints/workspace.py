@@ -34,6 +34,24 @@ if TYPE_CHECKING:
     from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 
 
+logger = logging.getLogger(__name__)
+
+_PROTOCOL = "filetracking/1"
+_NAME = "filetracking"
+_LINE_BYTES = 64 * 1024
+_CLOSE_S = 1.0
+_SERVER_ERROR, _PARSE_ERROR = -32000, -32700
+_EXPECTED = f"expected a JSON object in one line of at most {_LINE_BYTES} bytes"
+
+_CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
+    "setup": FileTracker.setup,
+    "advance": FileTracker.advance,
+    "snapshot": FileTracker.snapshot,
+    "diff": FileTracker.diff,
+    "flush": FileTracker.flush,
+}
+
+
 def publish_shell(world: Workspace, _environment: str) -> "ShellEndpoint | None":
     """Return the endpoint of a workspace; None if the workspace has no name."""
     name = world.published_as
@@ -104,24 +122,6 @@ class _ShellUse:
         """Note that the use is over."""
         if self._world is not None:
             self._world.note_change()
-
-
-logger = logging.getLogger(__name__)
-
-_PROTOCOL = "filetracking/1"
-_NAME = "filetracking"
-_LINE_BYTES = 64 * 1024
-_CLOSE_S = 1.0
-_SERVER_ERROR, _PARSE_ERROR = -32000, -32700
-_EXPECTED = f"expected a JSON object in one line of at most {_LINE_BYTES} bytes"
-
-_CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
-    "setup": FileTracker.setup,
-    "advance": FileTracker.advance,
-    "snapshot": FileTracker.snapshot,
-    "diff": FileTracker.diff,
-    "flush": FileTracker.flush,
-}
 
 
 def publish_files(world: Workspace, _environment: str) -> "FilesEndpoint | None":

@@ -55,10 +55,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OPERATIONS = tuple(
-    f"hud-mcp/{name}"
-    for name in ("start", "step", "evaluate", "setup", "reset", "urls", "conclude")
-)
+_METHODS = {
+    "hud-mcp/start": "_start",
+    "hud-mcp/step": "_step",
+    "hud-mcp/evaluate": "_evaluate",
+    "hud-mcp/setup": "_set_up",
+    "hud-mcp/reset": "_reset",
+    "hud-mcp/urls": "_urls",
+    "hud-mcp/conclude": "_conclude",
+}
+OPERATIONS = tuple(_METHODS)
 """The names of the operations."""
 
 
@@ -71,8 +77,6 @@ class Operations:
         environment: The environment of the started tasks; by default the one that each task names.
         live_page: Returns the address of a live page by its token; by default the registry's.
     """
-
-    names = frozenset(OPERATIONS)
 
     def __init__(
         self,
@@ -87,15 +91,6 @@ class Operations:
         self._environment = environment
         self._live_page = live_page or self._served_page
         self._caller = Caller(principal=OPERATOR)
-        self._by_name: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Json]]] = {
-            "hud-mcp/start": self._start,
-            "hud-mcp/step": self._step,
-            "hud-mcp/evaluate": self._evaluate,
-            "hud-mcp/setup": self._set_up,
-            "hud-mcp/reset": self._reset,
-            "hud-mcp/urls": self._urls,
-            "hud-mcp/conclude": self._conclude,
-        }
 
     def admits(self, given: Any) -> bool:
         """Whether this is the operator's credential; the comparison takes constant time."""
@@ -111,7 +106,8 @@ class Operations:
         All but a start need `session`, the session's id.
         """
         try:
-            return await self._by_name[name](params)
+            perform: Callable[[Mapping[str, Any]], Awaitable[Json]] = getattr(self, _METHODS[name])
+            return await perform(params)
         except SessionEnded as exc:
             raise SessionEnded(
                 str(exc).replace(NEXT, "call `reset` to start the task again.")
@@ -363,7 +359,7 @@ def serve_operations(server: Any, operations: Operations) -> None:
 
     async def call(ctx: Any, params: "types.CallToolRequestParams") -> Any:
         credential: Any = (params.meta or {}).get(CREDENTIAL)
-        if params.name in operations.names and operations.admits(credential):
+        if params.name in OPERATIONS and operations.admits(credential):
             return await _perform(operations, params)
         return await entry.handler(ctx, params) if entry is not None else None
 

@@ -24,7 +24,6 @@ from hud_mcp.plugins.hud.wire.requests import (
     NO_METHOD,
     UNAUTHORIZED,
     RpcError,
-    WrongGreeting,
     check_greeting,
     error,
     fitting,
@@ -243,8 +242,7 @@ class Connection:
         try:
             answer: dict[str, Any] = {"result": await perform()}
         except HudMcpError as exc:
-            answer = error(FAILED, str(exc))
-            answer["error"]["data"] = {"kind": type(exc).__name__}
+            answer = error(FAILED, str(exc), {"kind": type(exc).__name__})
         except Exception:  # an error of this package: those of an author's code are attributed
             logger.exception("an operation failed")
             answer = error(INTERNAL, "internal error; the server's log says more")
@@ -302,13 +300,7 @@ class Connection:
             return error(INTERNAL, "internal error; the server's log says more")
 
     async def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
-        try:
-            asked = check_greeting(params)
-        except WrongGreeting as exc:
-            raise RpcError(INVALID_PARAMS, f"hello: {exc}") from None
-        if asked is not None:
-            raise RpcError(FAILED, f"hello: this server cannot enforce '{asked}'; leave it out")
-        wanted: str | None = params.get("session_id")
+        wanted = check_greeting(params)
         if wanted is not None and wanted != self._hud.id:
             take_over = params.get("take_over") is True
             found = await self._service.hud_sessions.resume(wanted, self, take_over=take_over)

@@ -101,34 +101,29 @@ _HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LAST_PORT = 65_535
 
 
-class WrongGreeting(Exception):
-    """A `hello` does not have the form of HUD's wire."""
-
-
 def check_greeting(params: Mapping[str, Any]) -> str | None:
-    """Check a `hello`, and return the first field that this server cannot enforce, or None.
-
-    WrongGreeting names a field that has another form.
-    """
+    """Check a `hello`, and return its session id; RpcError names a field that cannot be."""
     wanted = params.get("session_id")
     if wanted is not None and not isinstance(wanted, str):
-        raise WrongGreeting("'session_id' must be a string")
+        raise RpcError(INVALID_PARAMS, "hello: 'session_id' must be a string")
     asked: str | None = None
     for name, check in _LISTS.items():
         given = params.get(name)
         if given is None:
             continue
         if not isinstance(given, list):
-            raise WrongGreeting(f"'{name}' must be a list")
+            raise RpcError(INVALID_PARAMS, f"hello: '{name}' must be a list")
         for number, each in enumerate(cast("list[Any]", given)):
             where = f"'{name}[{number}]'"
             if not isinstance(each, dict):
-                raise WrongGreeting(f"{where} must be an object")
+                raise RpcError(INVALID_PARAMS, f"hello: {where} must be an object")
             problem = check(cast("dict[str, Any]", each))
             if problem is not None:
-                raise WrongGreeting(f"{where}: {problem}")
+                raise RpcError(INVALID_PARAMS, f"hello: {where}: {problem}")
             asked = asked or name
-    return asked
+    if asked is not None:
+        raise RpcError(FAILED, f"hello: this server cannot enforce '{asked}'; leave it out")
+    return wanted
 
 
 def _route_problem(given: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import anyio
 
@@ -43,30 +43,11 @@ _FLAGS = {
 """Options of a container in Docker's API, and the flags of the engine's command."""
 
 
-class Place(Protocol):
-    """A place where each call of a controller runs in a new process."""
-
-    async def run(self, script: str, call: bytes) -> tuple[bytes, str]:
-        """Return a script's bytes on its answer descriptor, and the text that it printed.
-
-        A script that does not end raises EnvironmentFailed.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Release it. It may be called twice."""
-        ...
-
-    @property
-    def path(self) -> list[str]:
-        """The folders before the installed packages in which the script looks for the package."""
-        ...
-
-
 class Workshop:
     """A sandbox with the author's controller in it, read-only. Made by `open`."""
 
     path = [_GUEST]  # noqa: RUF012  # never changed
+    """The folders before the installed packages in which a script looks for the package."""
 
     def __init__(self, sandbox: Sandbox, copy: tempfile.TemporaryDirectory[str]) -> None:
         self._sandbox = sandbox
@@ -85,7 +66,10 @@ class Workshop:
             raise
 
     async def run(self, script: str, call: bytes) -> tuple[bytes, str]:
-        """Run a script; see `Place`."""
+        """Return a script's bytes on its answer descriptor, and the text that it printed.
+
+        A script that does not end raises EnvironmentFailed.
+        """
         pipes = [os.pipe() for _ in range(3)]
         (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
         try:
@@ -168,7 +152,7 @@ class Container:
         return container
 
     async def run(self, script: str, call: bytes) -> tuple[bytes, str]:
-        """Run a script; see `Place`."""
+        """Run a script; see `Workshop.run`."""
         if self._name is None:
             raise EnvironmentFailed("The container is closed. Start a new task.")
         command = [self._engine, "exec", "--interactive", self._name, "python3", "-I", "-c", script]
@@ -183,6 +167,10 @@ class Container:
             await _said([self._engine, "rm", "--force", name], within_s=_STOP_S)
         except EnvironmentFailed:
             return  # it is not there, or its engine is not
+
+
+Place = Workshop | Container
+"""A place where each call of a controller runs in a new process."""
 
 
 def find_engine() -> str:

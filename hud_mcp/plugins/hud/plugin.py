@@ -53,7 +53,7 @@ PLUGIN = Plugin(
         "tcp": "hud_mcp.plugins.hud.bridge.source:SCHEME",
     },
     services={
-        "environment.load_environment": "hud_mcp.loading.find:load_environment",
+        "environment.load_environment": "hud_mcp.plugins.hud.live:load_environment",
         "Environment.workspace": "hud_mcp.plugins.hud.workspace.spec:add_workspace",
         "Task.run": "hud_mcp.plugins.hud.taskset_run:run_task",
         "Taskset.run": "hud_mcp.plugins.hud.taskset_run:run_tasks",

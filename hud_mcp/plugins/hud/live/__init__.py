@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from hud_mcp.loading.find import load_environment as load_environment
     from hud_mcp.plugins.hud.bridge.environment import bridge as bridge
     from hud_mcp.plugins.hud.live.client import Client as Client
     from hud_mcp.plugins.hud.live.controller import custom_environment as custom_environment

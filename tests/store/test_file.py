@@ -227,7 +227,7 @@ import anyio, json, os, resource, sys
 from pathlib import Path
 from hud_mcp.errors import StoreFailed
 from records import *
-from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.record.values import ScreenshotRecord
 async def main(folder):
     store = Store(folder / "store.sqlite3")
     await begin(store)

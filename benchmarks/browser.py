@@ -203,7 +203,7 @@ async def over_mcp(times: Times, mcp: Mcp, url: str) -> None:
         return text
 
     text = await timed(times, ("open a session", name), begin)
-    ref = text.partition('button "Add" [ref=')[2].partition("]")[0]
+    ref = text.partition('button "Add" [')[2].partition("]")[0]
 
     async def step(kind: str | None) -> None:
         await mcp.call("browser_click", element="Add", target=ref)

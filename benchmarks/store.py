@@ -39,7 +39,7 @@ from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, WorldSpec
 
-PAGE = "\n".join(f"- link 'Item {i} of the shop' [ref=e{i}]" for i in range(40))
+PAGE = "\n".join(f'link "Item {i} of the shop" [e{i}]' for i in range(40))
 LOOK = Look(text=True, image=None)
 COUNTS = (1, 64)
 TASK = Task(id="look", env="page", template="look")

@@ -4,7 +4,6 @@ An oracle, a script and a model drive a task through it, as any client does.
 """
 
 import base64
-import re
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.values.action import Action
 from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.model_turn import MODEL, ModelTurn
+from hud_mcp.values.refs import find_ref
 
 __all__ = ["Agent"]
 
@@ -261,19 +261,18 @@ class Agent:
         """Return the ref of a line in the last text, such as ``button "Add to cart"``.
 
         Args:
-            wanted: Part of the line, as the accessibility text writes it.
-            nth: Which one, if several lines match.
+            wanted: Part of its line, as the text writes it. The ref is that behind these words.
+            nth: Which one, if several elements match.
 
         Raises:
-            ActionFailed: No such line has a ref.
+            ActionFailed: No such element has a ref.
         """
-        lines = [line for line in self.text.splitlines() if wanted in line]
-        refs = [m[1] for line in lines if (m := re.search(r"\[ref=(\w+)\]", line))]
-        if nth >= len(refs):
+        ref = find_ref(self.text, wanted, nth)
+        if ref is None:
             raise ActionFailed(
                 f"The observation has no element with {wanted!r} and a ref:\n{self.text[:2000]}"
             )
-        return refs[nth]
+        return ref
 
     async def ask(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         """Call a tool, and return its reply unchanged. A refusal raises nothing.

@@ -16,6 +16,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import ActionFailed, InvalidTask
 from hud_mcp.registry import service
 from hud_mcp.values.action import ACTION_CLASSES
+from hud_mcp.values.refs import refs_in
 
 
 class OracleAgent:
@@ -182,7 +183,6 @@ _KINDS: dict[str, Callable[[Schema, Random, Schema, int], Any]] = {
 Choice = Callable[[Random, str], dict[str, Any]]
 """Draws an action as JSON, from the last text of the world."""
 
-_REF = re.compile(r"\[ref=(\w+)\]")
 _KEYS = ("enter", "tab", "escape", "space", "up", "down", "left", "right")
 _WIDTH_PX, _HEIGHT_PX = 1280, 720
 _LONGEST_MS = 200
@@ -259,7 +259,7 @@ def _point(random: Random) -> dict[str, int]:
 
 
 def _aimed(made: dict[str, Any], random: Random, text: str) -> dict[str, Any]:
-    refs = _REF.findall(text)
+    refs = refs_in(text)
     if "ref" in made:
         made["ref"] = random.choice(refs) if refs else None
         if refs:

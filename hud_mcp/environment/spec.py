@@ -171,6 +171,8 @@ class WorldSpec(ABC):
         is_destructive: Whether an action may undo something. MCP hosts are told.
         open_world: Whether an action may reach beyond the session. MCP hosts are told.
         has_screen: Whether an observation may carry a picture.
+        text_form: The number of the form of its text. Raise it if the same state reads differently,
+            so that a session that an older version recorded still resumes by replay.
         context_space: The features that a context may set.
         spaces: The spaces of actions and observations as JSON, for programs, or None.
         replayable: Whether the same context, seed, actions and looks give the same state and
@@ -194,6 +196,7 @@ class WorldSpec(ABC):
     is_destructive: bool = True
     open_world: bool = True
     has_screen: bool = False
+    text_form: int = 1
     context_space: ContextSpace = ContextSpace()
     spaces: Mapping[str, Any] | None = None
     replayable: bool = False

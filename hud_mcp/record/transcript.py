@@ -4,7 +4,6 @@ No control character of pages and models reaches the terminal.
 """
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -21,8 +20,7 @@ from hud_mcp.values.action import Action, parse_action
 from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import ModelCall, RecordedTurn
 from hud_mcp.values.outcome import UNFINISHED
-
-_REF_LINE = re.compile(r"^\s*[-+]?\s*(.+?)(?: \[[^\]]*\])*? \[ref=(\w+)\]", re.MULTILINE)
+from hud_mcp.values.refs import named_refs
 
 _LOOKS = ("screenshot", "step")
 """Kinds of steps that only look where they have no action."""
@@ -74,7 +72,7 @@ class RefNames(Mapping[str, str]):
 
     def read(self, text: str | None) -> None:
         """Add a text; a whole page's text replaces the earlier ones."""
-        if text is None or "[ref=" not in text:
+        if text is None or "[" not in text:
             return
         if "Changed since the last text:" not in text:
             self._names.clear()
@@ -92,8 +90,7 @@ class RefNames(Mapping[str, str]):
 
     def _read_all(self) -> dict[str, str]:
         for text in self._unread:
-            found = _REF_LINE.findall(text)
-            self._names.update({ref: name.removesuffix(":") for name, ref in found})
+            self._names.update({each.ref: each.name for each in named_refs(text)})
         self._unread.clear()
         return self._names
 

@@ -82,7 +82,7 @@ class Call:
         with self.heartbeat("bringing the session back"):
             return await self.sessions.find(session_id, self.caller, wait_s=wait_s)
 
-    def look(self, *, text: bool = False, image: ImageFormat | None = None, **more: bool) -> Look:
+    def look(self, *, text: bool = False, image: ImageFormat | None = None, **more: Any) -> Look:
         """Return the wanted observation of this call, within the limits."""
         most_chars = self.sessions.limits.observation_chars
         return Look(text=text, image=image, max_text_chars=most_chars, **more)

@@ -36,7 +36,7 @@ hud-mcp holds one task for you in an environment (a web page, a question, a game
 prompt."""
 
 _REFS = """\
-3. Elements in the text have refs such as [ref=e12]: `{"type": "click", "ref": "e12"}` is surer \
+3. Elements in the text have refs such as [e12]: `{"type": "click", "ref": "e12"}` is surer \
 than a point. Points are pixels of the last picture that you were shown.
 """
 _CUSTOM = """\

@@ -126,7 +126,8 @@ async def _replay(
             else:
                 await _act_again(world, step, pointer)
             look = Look.model_validate(step.look).model_copy(update={"image": None})
-            if look.text and step.observation_text is not None:
+            same_form = look.form == environment.world.text_form
+            if look.text and same_form and step.observation_text is not None:
                 seen, checked = (await world.observe(look)).text, step
             else:
                 checked = None

@@ -169,6 +169,12 @@ class Look(Value):
     changes: bool = Field(
         default=False, description="Only what changed in the text since the last observation."
     )
+    part: str = Field(
+        default="", description="The ref of the one element to read, such as `e29`, or `e29:40`."
+    )
+    form: int = Field(
+        default=1, description="The form of the world's text. A replay compares texts of one form."
+    )
     image: ImageFormat | None = Field(default=None, description="Its format; None for no picture.")
     quality: int = Field(default=JPEG_QUALITY, ge=1, le=100, description="JPEG quality.")
     max_edge_px: int = Field(

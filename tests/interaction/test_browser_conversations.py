@@ -3,7 +3,6 @@
 # what is waited for happens in another process
 
 import io
-import re
 from pathlib import Path
 
 import anyio
@@ -24,6 +23,8 @@ from peers import (
 from PIL import Image
 from waiting import until
 
+from hud_mcp.values.refs import find_ref
+
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
 PAGE = str(ENVIRONMENTS / "page.py")
@@ -42,9 +43,9 @@ async def send_order(peer: Peer, task: Held, what: str) -> str:
 
 def ref(text: str, wanted: str) -> str:
     """The ref of a line of the text."""
-    found = re.search(re.escape(wanted) + r".*?\[ref=(\w+)\]", text)
+    found = find_ref(text, wanted)
     assert found is not None, text
-    return found[1]
+    return found
 
 
 @pytest.mark.sampled(1)

@@ -23,6 +23,8 @@ from peers import HttpServer, http_server, load_all
 sys.path.insert(0, str(ROOT / "tests" / "agents"))
 from provider_server import Asked, Call, Says, provider_server
 
+from hud_mcp.values.refs import named_refs
+
 pytestmark = [pytest.mark.anyio, pytest.mark.peers, pytest.mark.browser]
 
 EXAMPLES = ROOT / "examples"
@@ -63,16 +65,16 @@ def buys_a_lamp(asked: Asked) -> Says:
     page = heard.results[-1] if heard.results else "" if found else heard.prompt
     if "graded" in page.lower():  # in words, or as JSON
         return Says("I answered.")
-    brass = re.search(r'radio "Brass"( \[checked\])?.*?\[ref=(\w+)\]', page)
-    lamp = re.search(r'link "Heron desk lamp".*?\[ref=(\w+)\]', page)
-    if brass and brass[1] and "in stock" in page:
+    named = {each.name: each for each in named_refs(page)}
+    brass, lamp = named.get('radio "Brass"'), named.get('link "Heron desk lamp"')
+    if brass and "checked" in brass.states and "in stock" in page:
         price = re.search(r"€(\d+\.\d\d)", page)
         assert price is not None, page
         tool = "response" if "response" in heard.tools else "act"
         return Says("I see it.", calls=(Call(tool, {**session, "answer": price[1]}),))
-    ref = brass[2] if brass and not brass[1] else lamp[1] if lamp and not brass else None
-    if ref is not None:
-        return Says(calls=(Call("act", {**session, "type": "click", "ref": ref}),))
+    aim = brass or lamp
+    if aim and "checked" not in aim.states:
+        return Says(calls=(Call("act", {**session, "type": "click", "ref": aim.ref}),))
     if "step" in heard.tools:
         return Says(calls=(Call("step", session),))
     return Says(calls=(Call("act", {**session, "type": "screenshot"}),))

@@ -303,7 +303,7 @@ def test_the_instructions_name_every_core_tool(served: str) -> None:
     for name in CORE_TOOLS - {"note"} - (set() if "picture" in text else {"screenshot"}):
         assert re.search(rf"\b{name}\b", text), name
     paged = ("nothing known", "pages", "pages and a shell", "a site")
-    assert ("[ref=" in text) == (served in paged)
+    assert ("[e12]" in text) == (served in paged)
     numbers = re.findall(r"^(\d)\. ", text, re.MULTILINE)
     assert numbers == [str(i + 1) for i in range(len(numbers))]
     assert "{" not in text.replace('{"type"', "").replace("{…}", "")

@@ -29,8 +29,10 @@ from hud_mcp.plugins.view.web.pages import (
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.server.web.listener import serving
 from hud_mcp.values.action import ACTION_CLASSES
+from hud_mcp.values.refs import named_refs
 
 _MOST_BUTTONS = 18
+_MOST_REFS = 200
 _NAMED = re.compile(r"(-?\d+) ([^;]+?)(?=;|\.?$)")
 _OWN_FIELDS = frozenset({"type", "reasoning", "logs", "point", "selector", "hold_keys", "pattern"})
 _ON_PICTURE = frozenset({"click", "move", "drag"})
@@ -142,7 +144,8 @@ class Turn:
         if image is not None:
             self.image = image
             self.state["picture"] = self._desk.version + 1
-        self._tell(text=text, error=None, busy=False)
+        refs = [(each.ref, each.name) for each in named_refs(text)][:_MOST_REFS]
+        self._tell(text=text, refs=refs, error=None, busy=False)
 
     def refuse(self, error: str) -> None:
         """Show why an action was not done."""
@@ -200,8 +203,8 @@ class Desk:
             self._count += 1
             state: Json = {
                 "number": self._count, "task": task, "prompt": prompt, "forms": list(forms),
-                "pointer": list(pointer), "text": "", "picture": None, "error": None, "busy": True,
-                "over": False, "said": "",
+                "pointer": list(pointer), "text": "", "refs": [], "picture": None, "error": None,
+                "busy": True, "over": False, "said": "",
             }  # fmt: skip
             turn = self._turn = Turn(self, state)
             self.change()

@@ -1,5 +1,6 @@
 """The tools `step` and `act`: a step of a session, with a picture or without one."""
 
+import re
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,11 +33,13 @@ __all__ = ["ACT", "STEP", "as_taken"]
 
 _OBSERVED = ("full", "changes")
 
+_REF = re.compile(r"\W*(?:ref=)?[a-z]+\d\w*\]?(?::\d+)?\s*")
+
 _ALSO: Mapping[str, Argument] = {
     "observe": Argument(
         string_schema(
-            "full (default), or changes: only what is different in the text since your last look.",
-            enum=list(_OBSERVED),
+            "full (default); changes: what is different in the text since your last look; a ref: "
+            "that part of the text alone."
         )
     ),
     "after_step": Argument(
@@ -172,13 +175,27 @@ def _look(call: Call, environment: Environment, *, image: bool) -> Look:
         image: Whether a picture is wanted, if there is a screen.
     """
     given = call.arguments
-    changes = "observe" in given and one_of(given, "observe", _OBSERVED, "full") == "changes"
+    changes, part = _observed(given, environment) if "observe" in given else (False, "")
     if call.meta.get(VALUES):
         return call.look(values=True, changes=changes)
     only = call.meta.get(LOOK)
     shows = image and only != "text" and environment.world.has_screen
     text = only != "image" or not shows
-    return call.look(text=text, image=call.image if shows else None, changes=changes)
+    form = environment.world.text_form
+    picture = call.image if shows else None
+    return call.look(text=text, image=picture, changes=changes, part=part, form=form)
+
+
+def _observed(given: Mapping[str, Any], environment: Environment) -> tuple[bool, str]:
+    """Return whether changes alone are wanted, and the ref of the part that is.
+
+    Raises:
+        InvalidTask: The argument is neither of these; the text names the possible ones.
+    """
+    wanted = given["observe"]
+    if isinstance(wanted, str) and _REF.fullmatch(wanted) and "click" in environment.world.actions:
+        return False, wanted
+    return one_of(given, "observe", _OBSERVED, "full") == "changes", ""
 
 
 def step(call: Call) -> Awaitable[dict[str, Any]]:

@@ -7,10 +7,13 @@
 // than LONG characters the part that is in view. Frames follow for a while after their page, which
 // Playwright asks first; what else an author asks of it is as ever.
 //
-// BREAK, BLANK, EDITOR and UNNAMED are characters of our own; `seen.py` reads them.
+// BREAK, BLANK, EDITOR, UNNAMED and FACTS are characters of our own; `seen.py` reads them. Between
+// two FACTS, at the end of a document, stand the facts that Playwright's tree has no form for, such
+// as `e12 required;e15 sorted=ascending`.
 (() => {
   const KEY = '__KEY__', LONG = 4000, MOST = 7500, FEW = 300, NAME = 900, FOLLOWS_MS = 3000;
-  const BREAK = '\u{10fa10}', BLANK = '\u{10fa11}', EDITOR = '\u{10fa12}', UNNAMED = '\u{10fa13}', MASK = '\u2022';
+  const BREAK = '\u{10fa10}', BLANK = '\u{10fa11}', EDITOR = '\u{10fa12}', UNNAMED = '\u{10fa13}',
+    FACTS = '\u{10fa14}', MASK = '\u2022';
   if (KEY in window) return { query: () => null, queryAll: () => [] };  // the page's own world
   const own = (type, name) => Object.getOwnPropertyDescriptor(type.prototype, name);
   const nodeValue = own(Node, 'nodeValue'), childNodes = own(Node, 'childNodes');
@@ -230,9 +233,82 @@
   window.getComputedStyle = (node, pseudo) => {
     if (walk && !pseudo) return styleOf(node);
     const style = computed(node, pseudo);
-    if (!walk || pseudo !== '::before' || !isEditor(node)) return style;
+    if (!walk) return style;
+    if (pseudo === '::after' && node === document.body) return withFacts(style);
+    if (pseudo !== '::before') return style;
+    walk.visited.push(node);
+    if (!isEditor(node)) return style;
     const content = /^["']/.test(style.content) ? style.content : '""';
     return { content: content[0] + EDITOR + content.slice(1), display: 'inline', visibility: 'visible' };
+  };
+
+  // Facts of elements, by their refs. The body ends last: by then each of them has its ref.
+  const given = (node, name) => getAttribute.call(node, name);
+  const isTrue = (node, name) => given(node, name) === 'true';
+  const VALUED = ['PROGRESS', 'METER'], RANGED = ['range', 'number'];
+  const valueOf = node => given(node, 'aria-valuetext') ?? given(node, 'aria-valuenow')
+    ?? (VALUED.includes(node.tagName) && node.hasAttribute('value') ? String(node.value) : null);
+  const rangeOf = node => {
+    const native = RANGED.includes(node.type), name = native ? ['min', 'max'] : ['aria-valuemin', 'aria-valuemax'];
+    const [low, high] = name.map(each => given(node, each) ?? '');
+    if (node.type === 'range') return `${low || 0}..${high || 100}`;
+    return low || high ? `${low}..${high}` : null;
+  };
+  const currentOf = node => [null, '', 'false'].includes(given(node, 'aria-current')) ? null : given(node, 'aria-current');
+  const wrongOf = node => {
+    if (node.validity && node.matches(':user-invalid')) return node.validationMessage;
+    const told = isTrue(node, 'aria-invalid') && given(node, 'aria-errormessage');
+    const message = told && node.getRootNode().getElementById(told);
+    return message ? message.textContent.trim() : null;
+  };
+  const scrolls = node => {
+    if (node === document.body || node.tagName === 'TEXTAREA' || node.clientHeight === 0) return false;
+    if (node.scrollHeight <= node.clientHeight + 1 && node.scrollWidth <= node.clientWidth + 1) return false;
+    const { overflowX, overflowY } = styleOf(node), moves = each => each === 'auto' || each === 'scroll';
+    return (moves(overflowY) && node.scrollHeight > node.clientHeight + 1)
+      || (moves(overflowX) && node.scrollWidth > node.clientWidth + 1);
+  };
+  const NATIVE = ['BUTTON', 'INPUT', 'LABEL', 'OPTION', 'SELECT', 'TEXTAREA'];
+  const factsOf = node => {
+    const facts = [], note = (name, value) => {
+      if (value === true) facts.push(name);
+      else if (value !== null && value !== false && value !== undefined && value !== '') {
+        facts.push(`${name}=${encodeURIComponent(String(value).slice(0, 200)).replace(/[!'()*~]/g, each => `%${each.charCodeAt(0).toString(16)}`)}`);
+      }
+    };
+    if (node.tagName === 'SUMMARY' && node.parentElement && node.parentElement.tagName === 'DETAILS') {
+      facts.push('click', node.parentElement.open ? 'expanded' : 'collapsed');
+    } else if (node.tagName === 'LABEL') {
+      note('click', !!node.control && !stands(node.control));
+    } else if (!NATIVE.includes(node.tagName)) {
+      const marked = node.attributes.length > 0 && CLICKED.slice(1).some(name => node.hasAttribute(name));
+      note('click', marked || listens(node));
+      note('scrolls', scrolls(node));
+    }
+    if (node.attributes.length === 0) return facts;
+    note('required', node.required === true || isTrue(node, 'aria-required'));
+    note('readonly', node.readOnly === true || isTrue(node, 'aria-readonly'));
+    note('busy', isTrue(node, 'aria-busy'));
+    note('collapsed', given(node, 'aria-expanded') === 'false');
+    note('current', currentOf(node));
+    const sort = given(node, 'aria-sort');
+    note('sorted', sort === 'none' ? null : sort);
+    note('drag', node.draggable && given(node, 'draggable') === 'true');
+    note('edit', node.isContentEditable && ![null, 'false'].includes(given(node, 'contenteditable')));
+    note('value', valueOf(node));
+    note('range', rangeOf(node));
+    note('wrong', wrongOf(node));
+    return facts;
+  };
+  const withFacts = style => {
+    const told = walk.visited.flatMap(node => {
+      const ref = node._ariaRef && node._ariaRef.ref, facts = ref ? factsOf(node) : [];
+      return facts.length ? [`${ref} ${facts.join(' ')}`] : [];
+    });
+    if (!told.length) return style;
+    const content = /^["']/.test(style.content) ? style.content : '""', end = content.length - 1;
+    const facts = FACTS + told.join(';') + FACTS;
+    return { content: content.slice(0, end) + facts + content.slice(end), display: 'inline', visibility: 'visible' };
   };
 
   // An inline element of mere text is no element of the walk, unless it has more than one node.
@@ -265,6 +341,7 @@
   const begin = () => {
     const maps = ['roots', 'blocks', 'blockOf', 'clips', 'styles', 'parents', 'tags'];
     walk = Object.fromEntries(maps.map(name => [name, new Map()]));
+    walk.visited = [];
     Promise.resolve().then(() => { walk = null; });
     return [...queryAll.call(document, 'body, frameset')].slice(0, 1);
   };

@@ -6,10 +6,13 @@ Links without a box of their own get refs of ours, `link1` and so on, that stand
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-__all__ = ["name_links", "unmark"]
+__all__ = ["add_facts", "name_links", "unmark"]
 
+_FACTS = "\U0010fa14"
+_TOLD = re.compile(f"{_FACTS}([^{_FACTS}]*){_FACTS}")
+_REF = re.compile(r"""(\s*- '?[\w-]+(?: "(?:[^"\\]|\\.)*")?(?: \[[^\]]*\])*? \[ref=(\w+)\])""")
 _BREAK, _BLANK, _EDITOR, _UNNAMED = "\U0010fa10", "\U0010fa11", "\U0010fa12", "\U0010fa13"
 _MARKS = re.compile(f"[{_BREAK}{_BLANK}{_EDITOR}{_UNNAMED}]")
 _PLAIN = str.maketrans({_BREAK: "\n", _BLANK: " ", _EDITOR: "", _UNNAMED: ""})
@@ -18,6 +21,32 @@ _VALUE = re.compile(r"^(\s*- (?:text|.*?\[ref=\w+\](?: \[[^\]]*\])*'?|[^\s:]+)):
 _FIELD = re.compile(r"^\s*- '?(?:textbox|searchbox|combobox|spinbutton)\b")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|.)")
 _LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
+
+
+def add_facts(lines: Sequence[str]) -> list[str]:
+    """Write the facts at the end of each document as states of the elements that they are of."""
+    facts: dict[str, str] = {}
+    out: list[str] = []
+    for line in lines:
+        if _FACTS not in line:
+            out.append(line)
+            continue
+        for told in _TOLD.findall(line):
+            for each in told.split(";"):
+                ref, _, states = each.partition(" ")
+                facts[ref] = "".join(f" [{state}]" for state in states.split())
+        rest = _TOLD.sub("", line).rstrip()
+        if not rest.endswith(("- text:", '- text: ""')):
+            out.append(rest.removesuffix(":"))
+    if not facts:
+        return out
+    return [_with_facts(line, facts) for line in out]
+
+
+def _with_facts(line: str, facts: Mapping[str, str]) -> str:
+    match = _REF.match(line)
+    told = facts.get(match[2], "") if match else ""
+    return f"{match[1]}{told}{line[match.end() :]}" if match and told else line
 
 
 def unmark(lines: Sequence[str]) -> list[str]:

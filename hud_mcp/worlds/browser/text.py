@@ -1,28 +1,24 @@
-"""A page in words: its accessibility tree with refs, as much of it as fits.
-
-This module owns the form of the text, and of the changes in it. The tree itself is
-Playwright's `aria_snapshot(mode="ai")`.
-"""
+"""The reading of a page: Playwright's `aria_snapshot(mode="ai")`, as much of it as fits."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
-from http import HTTPStatus
-from itertools import accumulate
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp.base.text import clip_text
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.driver import NEAR, SEEN, TRACKER
-from hud_mcp.worlds.browser.seen import name_links, unmark
+from hud_mcp.worlds.browser.outline import outline
+from hud_mcp.worlds.browser.seen import add_facts, name_links, unmark
+from hud_mcp.worlds.browser.tree import parse
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-__all__ = ["Reading", "changes_between", "new_refs", "read_accessible", "read_page", "render"]
+__all__ = ["Reading", "read_accessible", "read_page"]
 
 
 READ_BOUND_S = 5.0
@@ -30,16 +26,10 @@ READ_BOUND_S = 5.0
 MOST_ELEMENTS = 10_000
 """The most elements of a document that is read whole. 60,000 would take seconds."""
 
-MAX_NAMED = 20
-"""The most refs that are named one by one."""
-
-_NOTICE_CHARS = 200
-"""The room for the notices in a text that is cut at both ends."""
-
 BARE = "# The document has no body: the page took it away, or has not made it yet."
 
 _BOX = re.compile(r" \[box=(-?[\d.]+),(-?[\d.]+),([\d.]+),([\d.]+)\]")
-_REF = re.compile(r"\[ref=(\w+)\]")
+_ROLE = re.compile(r"- '?([\w-]+)")
 
 _FACTS = f"""() => {{
   const root = document.scrollingElement || document.documentElement;
@@ -65,8 +55,8 @@ class Reading:
         document: The document's mark. Another value means that another document was loaded.
         scrolled: The scroll position, such as `800 of 3200 px down`; empty if all is in view.
         lines: The lines of the tree, one element or text each.
-        long: Whether the tree was over its limit.
-        limit: The most characters of the tree that could be shown.
+        long: Whether the page's text was over its limit.
+        limit: The most characters of the text that could be shown.
         links: The selectors behind refs that are not Playwright's.
         status: The HTTP status of the document, if it is an error.
         at_end: Whether the page was scrolled, and cannot be scrolled further down.
@@ -83,14 +73,19 @@ class Reading:
     status: int | None = None
     at_end: bool = False
 
+    @cached_property
+    def outline(self) -> tuple[str, ...]:
+        """The lines of the text."""
+        return tuple(outline(parse(self.lines), self.url))
+
 
 async def read_page(
     page: "Page", *, max_chars: int, long: bool = False, patience: float = 1.0
 ) -> Reading:
     """Read the page's tree and its scroll position.
 
-    A tree over `max_chars` is cut at its end while the page stands at its top. Further
-    down, or if a part of the page is scrolled, it is reduced to the lines in view. So
+    A text over `max_chars` is cut at its end while the page stands at its top. Further
+    down, or if a part of the page is scrolled, the tree is reduced to the lines in view. So
     scrolling shows the rest. In a document of more than `MOST_ELEMENTS`, nothing is read
     that is more than a view's size out of view. The lines say how much that is.
 
@@ -113,7 +108,7 @@ async def read_page(
         near = facts["elements"] > MOST_ELEMENTS
         whole = facts["y"] == 0 and facts["height"] > height and not facts["inside"]
         lines = await _tree(page, bound_s, boxes=long and not whole, near=near)
-        size = sum(map(len, _without_boxes(lines))) + len(lines)
+        size = _size(_without_boxes(lines), page.url, max_chars)
         if size > max_chars and not whole:
             lines = _in_view(
                 lines if long else await _tree(page, bound_s, boxes=True, near=near), height
@@ -137,7 +132,15 @@ async def read_page(
 async def _tree(page: "Page", bound_s: float, *, boxes: bool, near: bool = False) -> list[str]:
     root = page.locator(f"{NEAR if near else SEEN}=body")
     tree = await root.aria_snapshot(mode="ai", boxes=boxes, timeout=bound_s * 1000)
-    return tree.split("\n")  # a text may hold other characters that end lines
+    return add_facts(tree.split("\n"))  # a text may hold other characters that end lines
+
+
+def _size(lines: Sequence[str], url: str, enough: int) -> int:
+    """Return the size of the text of a tree; any bound of it if that is no more than `enough`."""
+    size = sum(map(len, lines)) + len(lines)  # a line of the text is shorter than its line here
+    if size <= enough:
+        return size
+    return sum(len(line) + 1 for line in outline(parse(unmark(lines)), url))
 
 
 def _without_boxes(lines: Sequence[str]) -> list[str]:
@@ -156,122 +159,8 @@ async def _tell_skipped(page: "Page", lines: list[str]) -> list[str]:
     return [*told, *lines]
 
 
-def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
-    """Return a reading as text: its head, the notes, then the tree, cut at a line's end."""
-    head = _head(reading, notes)
-    text = "\n".join([*head, "", *reading.lines])
-    over = len(text) - max_chars
-    if over <= 0 or not reading.at_end:
-        return clip_text(text, max_chars)
-    # Nothing is left to scroll: the end of what is in view is shown, and not its beginning.
-    told = [line for line in reading.lines if line.startswith("#")]
-    left = _without_first(reading.lines, over + _NOTICE_CHARS)
-    return clip_text("\n".join([*head, "", *told, *left]), max_chars)
-
-
-def _without_first(lines: Sequence[str], chars: int) -> list[str]:
-    sizes = [0, *accumulate(len(line) + 1 for line in lines)]
-    cut, size = next(((i, n) for i, n in enumerate(sizes) if n >= chars), (len(lines), sizes[-1]))
-    return [f"# {size} more characters above; scroll up to see them", *lines[cut:]]
-
-
-def changes_between(
-    old: Reading | None, new: Reading, notes: Sequence[str], *, max_chars: int
-) -> str:
-    """Return the differences from an earlier reading, or the whole text if it is not longer.
-
-    A line that starts with `+` is new or changed; a line with `-` is gone. The lines above them
-    that start with `@` name the place.
-    """
-    full = render(new, notes, max_chars=max_chars)
-    if old is None or old.document != new.document:
-        return full
-    changed = _diff(old.lines, new.lines)
-    head = _head(new, notes)
-    if not changed:
-        same = "Nothing changed in the text." if old.scrolled == new.scrolled else "Scrolled."
-        return clip_text("\n".join([*head, "", same]), max_chars)
-    text = clip_text("\n".join([*head, "", "Changed since the last text:", *changed]), max_chars)
-    return text if len(text) < len(full) else full
-
-
-def new_refs(old: Reading | None, new: Reading) -> str:
-    """Return a sentence on the refs that are new since an earlier text, after a refused action."""
-    if old is None:
-        return ""
-    if old.document != new.document:
-        return "This is another document than in the last text: each ref in it is new."
-    known = set(_REF.findall("\n".join(old.lines)))
-    fresh = [ref for line in new.lines for ref in _REF.findall(line) if ref not in known]
-    gone = known.difference(_REF.findall("\n".join(new.lines)))
-    if not fresh and not gone:
-        return ""
-    parts = [f"New refs: {_list(fresh)}." if fresh else "", f"Gone: {_list(gone)}." if gone else ""]
-    return " ".join(part for part in parts if part)
-
-
-def _list(refs: Collection[str]) -> str:
-    shown = sorted(refs, key=lambda ref: (len(ref), ref))
-    more = f" and {len(shown) - MAX_NAMED} more" if len(shown) > MAX_NAMED else ""
-    return ", ".join(shown[:MAX_NAMED]) + more
-
-
-def _head(reading: Reading, notes: Sequence[str]) -> list[str]:
-    head = [f"Page: {reading.title or '(no title)'}", f"URL: {reading.url}"]
-    if reading.status is not None:
-        head.append(f"Status: {reading.status} {_phrase(reading.status)}".rstrip())
-    if reading.scrolled:
-        head.append(f"Scrolled: {reading.scrolled}")
-    return [*head, *notes]
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
-
-
-def _diff(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    out: list[str] = []
-    place: str | None = None
-    was, now = [_unfocused(line) for line in old], [_unfocused(line) for line in new]
-    for kind, a, b, c, d in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
-        if kind == "equal":
-            # Focus moves with every click: only where it went is worth a line.
-            went = [line for line in new[c:d] if "[active]" in line and line not in old[a:b]]
-            out += [f"+ {_bare(line)}" for line in went if not line.startswith("- generic")]
-            continue
-        where = _parent(new, c) if c < len(new) else None
-        if where and where != place:
-            out.append(f"@ {where}")
-            place = where
-        added = new[c:d]
-        refs = {ref for line in added for ref in _REF.findall(line)}
-        # An element that is still there with other words needs no second line for the old ones.
-        out += [f"- {_bare(s)}" for s in old[a:b] if not refs.intersection(_REF.findall(s))]
-        out += [f"+ {_bare(line)}" for line in added]
-    return out
-
-
-def _unfocused(line: str) -> str:
-    return line.replace(" [active]", "")
-
-
-def _parent(lines: Sequence[str], index: int) -> str | None:
-    depth = _depth(lines[index])
-    for line in reversed(lines[:index]):
-        if _depth(line) < depth:
-            return _bare(line).rstrip(":")
-    return None
-
-
 def _depth(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
-
-
-def _bare(line: str) -> str:
-    return line.strip().removeprefix("- ")
 
 
 def _viewport_height(page: "Page") -> int:
@@ -314,19 +203,42 @@ def _in_view(lines: Sequence[str], height: int) -> list[str]:
 
 
 def _with_counts(lines: Sequence[str], kept: Sequence[bool]) -> list[str]:
+    """Return the kept lines, and in place of others the number of them, by their kind."""
     out: list[str] = []
-    skipped = 0
-    for line, keep in zip(lines, kept, strict=True):
+    skipped: list[str] = []
+    for line, keep in zip([*lines, ""], [*kept, True], strict=True):
         if not keep:
-            skipped += 1
+            skipped.append(line)
             continue
         if skipped:
-            out.append(f"{' ' * _depth(line)}# {skipped} lines out of view")
-            skipped = 0
+            depth = min(map(_depth, skipped))
+            out.append(f"{' ' * depth}# {_kinds(skipped, depth)} out of view")
+            skipped = []
         out.append(line)
-    if skipped:
-        out.append(f"# {skipped} lines out of view; scroll to see them")
-    return out
+    if (last := out[-2:-1]) and last[0].lstrip().startswith("#"):
+        out[-2] += "; scroll to see them"
+    return out[:-1]
+
+
+def _kinds(lines: Sequence[str], depth: int) -> str:
+    """Return the number of elements of each kind at a depth, such as `84 rows`."""
+    roles = [match[1] for line in lines if _depth(line) == depth and (match := _ROLE.search(line))]
+    counts = Counter(_KINDS.get(role, "elements") for role in roles)
+    return " and ".join(
+        f"{count} {kind if count > 1 else kind.removesuffix('s')}" for kind, count in counts.items()
+    )
+
+
+_KINDS = {
+    "article": "articles",
+    "button": "buttons",
+    "heading": "headings",
+    "link": "links",
+    "listitem": "items",
+    "option": "options",
+    "paragraph": "paragraphs",
+    "row": "rows",
+}
 
 
 _SILENT = frozenset({"none", "generic", "InlineTextBox", "LineBreak", "RootWebArea", "StaticText"})

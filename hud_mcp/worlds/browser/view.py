@@ -1,6 +1,7 @@
 """The agent's view of the shown page: its text, the changes in it, its picture."""
 
 import base64
+import sys
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,10 +15,11 @@ from hud_mcp.worlds.browser.commands import FIRST_ERROR
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.refs import Renumbered, highest_refs
+from hud_mcp.worlds.browser.render import changes_between, new_refs, render, render_part
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
-from hud_mcp.worlds.browser.text import Reading, changes_between, new_refs, read_page, render
+from hud_mcp.worlds.browser.text import Reading, read_page
 
 __all__ = ["View", "take_picture"]
 
@@ -124,6 +126,8 @@ class View:
         if self.refused and (told := new_refs(self.last, reading)):
             notes.append(f"Note: {told}")
         limit = look.max_text_chars
+        if look.part:
+            return render_part(reading, look.part, notes, max_chars=limit)
         if look.changes:
             text = changes_between(self.last, reading, notes, max_chars=limit)
         else:
@@ -134,7 +138,8 @@ class View:
     async def _read_whole(self, tab: Tab, look: Look) -> Reading:
         """Read a page, and again if it went to another document meanwhile."""
         long = self.last is not None and self.last.long
-        read = partial(read_page, tab.page, max_chars=look.max_text_chars, long=long)
+        limit = sys.maxsize if look.part else look.max_text_chars
+        read = partial(read_page, tab.page, max_chars=limit, long=long and not look.part)
         try:
             return await read(patience=tab.patience())
         except libraries.PlaywrightError as exc:

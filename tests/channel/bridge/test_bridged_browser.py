@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from hud_mcp.session.session import Session
 from hud_mcp.values.action import parse_actions
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Look
+from hud_mcp.values.refs import find_ref
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -36,9 +36,9 @@ def text_of(stepped: Stepped) -> str:
 
 def ref_of(text: str, name: str) -> str:
     """The ref of the first line with a name in it."""
-    found = re.search(rf"{re.escape(name)}.*?\[ref=(\w+)\]", text)
+    found = find_ref(text, name)
     assert found, text
-    return found[1]
+    return found
 
 
 async def test_a_page_is_read_and_acted_on(pages: HudServer, tmp_path: Path) -> None:

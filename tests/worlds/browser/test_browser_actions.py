@@ -22,6 +22,7 @@ from hud_mcp.values.action import (
     WaitAction,
 )
 from hud_mcp.values.observation import Look
+from hud_mcp.values.refs import find_ref
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -30,7 +31,7 @@ async def test_a_click_reaches_its_target_by_point_ref_and_selector(browse: Brow
     """All three ways of naming a target end in a real click on it."""
     world = await browse(LOGGING + "<button id=b style='margin:50px'>Buy</button>")
     text = (await world.observe(Look())).text or ""
-    ref = text.partition('button "Buy" [ref=')[2].partition("]")[0]
+    ref = find_ref(text, 'button "Buy"')
     await act(
         world,
         ClickAction(point=Point(x=75, y=65)),

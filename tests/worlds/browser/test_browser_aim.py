@@ -12,6 +12,7 @@ from waiting import PATIENCE_S
 from hud_mcp.errors import ActionFailed
 from hud_mcp.values.action import Action, ClickAction, MoveAction, Point, PressAction, TypeAction
 from hud_mcp.values.observation import Look
+from hud_mcp.values.refs import find_ref
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -58,7 +59,7 @@ async def test_a_click_follows_a_target_that_moves_as_it_is_pressed(
     """Its target gets one click, and nothing else a press, though it moved away twice."""
     world = await browse(DODGES % 2)
     text = (await world.observe(Look())).text or ""
-    ref = text.partition('button "Aim" [ref=')[2].partition("]")[0]
+    ref = find_ref(text, 'button "Aim"')
     await act(world, ClickAction(ref=ref) if by == "ref" else ClickAction(selector="#b"))
     assert await hits(world) == ["b 1"]
 
@@ -157,7 +158,7 @@ async def test_a_press_that_a_frame_would_get_is_kept_from_it(
     )
     if kept:
         text = (await world.observe(Look())).text or ""
-        ref = text.partition('button "In" [ref=')[2].partition("]")[0]
+        ref = find_ref(text, 'button "In"')
         await act(world, ClickAction(ref=ref))
         assert await hits(world) == ["b"]
     else:

@@ -110,7 +110,7 @@ async def test_offline_begins_with_the_agent(browse: Browse) -> None:
         await world.goto("/a.html")
         await world.goto("/")
         assert await world.page.evaluate("navigator.onLine") is True
-        assert 'heading "Shop"' in str((await world.observe(Look())).text)
+        assert "# Shop" in str((await world.observe(Look())).text)
         assert await world.page.evaluate("navigator.onLine") is False
         await world.act(ClickAction(selector="#ask"))
         assert "failed" in await world.text()

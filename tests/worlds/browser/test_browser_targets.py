@@ -13,6 +13,7 @@ from hud_mcp.values.action import (
     Point,
 )
 from hud_mcp.values.observation import Look
+from hud_mcp.values.refs import find_ref
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -44,7 +45,7 @@ async def test_a_ref_of_a_page_that_is_gone_is_refused(browse: Browse) -> None:
         "<button onclick=\"this.outerHTML='<button id=n>New</button>'\">Old</button>"
     )
     text = (await world.observe(Look())).text or ""
-    ref = text.partition('button "Old" [ref=')[2].partition("]")[0]
+    ref = find_ref(text, 'button "Old"')
     await act(world, ClickAction(ref=ref))
     assert "Look again" in await refusal(world, ClickAction(ref=ref))
 
@@ -114,7 +115,7 @@ async def test_targets_in_frames_and_shadow_roots_are_reached(browse: Browse) ->
     )
     for name in ("F", "S"):
         text = (await world.observe(Look())).text or ""
-        ref = text.partition(f'button "{name}" [ref=')[2].partition("]")[0]
+        ref = find_ref(text, f'button "{name}"')
         await act(world, ClickAction(ref=ref))
     text = (await world.observe(Look())).text or ""
     assert 'button "in"' in text

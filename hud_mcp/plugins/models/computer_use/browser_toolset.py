@@ -39,6 +39,7 @@ from hud_mcp.values.action import (
     TypeAction,
 )
 from hud_mcp.values.observation import Observation
+from hud_mcp.values.refs import Named, named_refs
 
 _MISSING = ("left_mouse_down", "left_mouse_up", "new_tab")
 """The members that no world can do."""
@@ -133,8 +134,9 @@ class _Place:
     frame: Frame
     text: str
 
-    def line_of(self, ref: str) -> str:
-        return next((x for x in self.text.splitlines() if f"[ref={ref}]" in x), "")
+    def named(self, ref: str) -> Named:
+        found = (each for each in named_refs(self.text) if each.ref == ref)
+        return next(found, Named(ref, "", frozenset()))
 
     def at(self, given: Mapping[str, Any], name: str = "target") -> dict[str, Any]:
         target: Any = take(given, name, Mapping)
@@ -195,12 +197,12 @@ def _fill(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
     ref, value = target.get("ref"), given.get("value")
     if not isinstance(ref, str):
         raise InvalidAction("form_input needs the ref of an element.")
-    line = place.line_of(ref)
+    named = place.named(ref)
     if isinstance(value, bool):
-        is_checked = "[checked]" in line
+        is_checked = "checked" in named.states
         return Wanted(() if is_checked is value else (ClickAction(ref=ref),))
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    if re.match(r"\s*-?\s*(combobox|listbox)\b", line):
+    if named.name.startswith(("combobox", "listbox")):
         chosen = {"ref": ref, "values": [text]}
         return Wanted((CustomAction(action="select_option", args=chosen),))
     return Wanted((TypeAction(ref=ref, text=text),))

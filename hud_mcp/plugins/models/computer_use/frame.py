@@ -18,6 +18,7 @@ from hud_mcp.values.action import (
     WaitAction,
 )
 from hud_mcp.values.observation import Observation, Screenshot, crop_screenshot, resize_screenshot
+from hud_mcp.values.refs import refs_in
 
 NOTCH_PX = 100
 """The distance of one notch of a wheel, in CSS pixels, as in Chromium on most systems."""
@@ -254,7 +255,7 @@ def matching_lines(text: str, query: str) -> str:
     scored = [
         (len(words & set(re.findall(r"\w+", line.lower()))), line.strip())
         for line in text.splitlines()
-        if "[ref=" in line
+        if refs_in(line)
     ]
     best = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
     return "\n".join(line for _, line in best[:_MOST_LINES]) or f"Nothing matches {query!r}."

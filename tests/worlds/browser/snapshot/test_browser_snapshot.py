@@ -19,6 +19,7 @@ from hud_mcp.values.action import (
     ScrollAction,
     TypeAction,
 )
+from hud_mcp.values.refs import find_ref, refs_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -208,7 +209,7 @@ async def test_refs_of_the_last_text_still_name_their_elements(make: Make) -> No
     before = await read(world)
     other = await restore(await make(), await snapshot(world))
     for each in (world, other):
-        ref = before.rpartition('button "Open Bob" [ref=')[2].partition("]")[0]
+        ref = find_ref(before, 'button "Open Bob"')
         await act(each, ClickAction(ref=ref), ClickAction(selector="text=More"))
     after = await read(other, changes=True)
     assert after == await read(world, changes=True)
@@ -222,14 +223,14 @@ async def test_refs_of_a_page_that_reads_otherwise_are_refused(make: Make) -> No
     before = await read(world)
     changed = await make(ROWS.replace("Ann", "Zoe"))
     await restore(changed, await snapshot(world))
-    old = set(re.findall(r"\[ref=(\w+)\]", before))
+    old = set(refs_in(before))
     for ref in old:
         with pytest.raises(ActionFailed, match="Look again"):
             await changed.act(ClickAction(ref=ref))
     after = await read(changed, changes=True)
     assert "Zoe" in after
-    assert not old & set(re.findall(r"\[ref=(\w+)\]", after))
-    opened = after.partition('button "Open Bob" [ref=')[2].partition("]")[0]
+    assert not old & set(refs_in(after))
+    opened = find_ref(after, 'button "Open Bob"')
     await act(changed, ClickAction(ref=opened))
     assert 'button "opened"' in await read(changed, changes=True)
 

@@ -2,9 +2,6 @@
 
 import { $, el, say } from './dom.js';
 
-const REF = /\[ref=(\w+)\]/;
-const NAMED = /^[\s-]*(\w+ "(?:[^"\\]|\\.)*")/;
-const MOST_REFS = 200;
 const DRAG_PX = 6;
 const MODES = {
   click: ['Click', 'Press on the picture to click there.'],
@@ -90,12 +87,12 @@ function showForms() {
 }
 
 function showRefs() {
-  const lines = turn.pointer.includes('click') ? turn.text.split('\n').filter(line => REF.test(line) && NAMED.test(line)).slice(0, MOST_REFS) : [];
-  $('refs').hidden = !lines.length;
-  $('refs').replaceChildren(...lines.map(line => el('li', {}, el('button', {
+  const refs = turn.pointer.includes('click') ? turn.refs : [];
+  $('refs').hidden = !refs.length;
+  $('refs').replaceChildren(...refs.map(([ref, name]) => el('li', {}, el('button', {
     type: 'button',
-    click: () => send({ action: { type: 'click', ref: REF.exec(line)[1] } }),
-  }, NAMED.exec(line)[1]))));
+    click: () => send({ action: { type: 'click', ref } }),
+  }, name))));
 }
 
 function showPicture() {

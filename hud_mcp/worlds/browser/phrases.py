@@ -1,0 +1,135 @@
+"""An element of a page as a phrase: its role, its name, its ref with states, what it holds."""
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from urllib.parse import urljoin, urlsplit
+
+from hud_mcp.worlds.browser.tree import Node, text_of
+
+__all__ = ["ACTED", "CHECKS", "FIELDS", "address", "choices", "mark", "quoted", "safe", "words"]
+
+FIELDS = frozenset({"combobox", "searchbox", "slider", "spinbutton", "textbox"})
+CHECKS = frozenset({"checkbox", "menuitemcheckbox", "menuitemradio", "radio", "switch"})
+ACTED = FIELDS | CHECKS | {"button", "link", "listbox", "menuitem", "option", "tab", "treeitem"}
+"""The roles of elements that a person acts on."""
+
+MAX_CHOICES = 200
+"""The most characters of a select's options; a look at the select itself tells the others."""
+
+MAX_URL = 80
+
+_STATES = {
+    "checked": "checked",
+    "pressed": "pressed",
+    "selected": "selected",
+    "expanded": "expanded",
+    "collapsed": "collapsed",
+    "disabled": "disabled",
+    "readonly": "readonly",
+    "required": "required",
+    "busy": "busy",
+    "current": "current",
+    "drag": "draggable",
+    "edit": "editable",
+    "scrolls": "scrolls",
+}
+"""The names of the states without values, in their order."""
+
+_UNTOLD = frozenset({"aria-hidden", "click", "cursor", "level", "range", "ref", "value"})
+"""The states that are no part of the brackets."""
+
+_WORD = re.compile(r"\w+")
+_REF = re.compile(r"\[(?=(?:f\d+)?e\d|link\d)")
+_UNPLAIN = re.compile(r'["\\\x00-\x1f]')
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text in lower case."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def safe(text: str) -> str:
+    """Return a page's own text, in which nothing reads as a ref."""
+    return _REF.sub(r"\\[", text) if "[" in text else text
+
+
+def quoted(text: str) -> str:
+    """Return a name in quotes; only quotes, backslashes and control characters are escaped."""
+    plain = safe(text)
+    return json.dumps(plain, ensure_ascii=False) if _UNPLAIN.search(plain) else f'"{plain}"'
+
+
+def mark(node: Node, *, acted: bool) -> str:
+    """Return an element's ref and states in brackets, after a blank; empty if it has neither."""
+    states = node.states
+    told = [node.ref] if acted else []
+    if not states.keys() - _UNTOLD:  # as for most
+        return f" [{told[0]}]" if told else ""
+    told += [
+        "mixed" if states[state] == "mixed" else name
+        for state, name in _STATES.items()
+        if state in states
+    ]
+    if "sorted" in states:
+        told.append(f"sorted {states['sorted']}")
+    if "invalid" in states or "wrong" in states:
+        told.append(f"invalid {quoted(states['wrong'])}" if states.get("wrong") else "invalid")
+    if acted and "active" in states:
+        told.append("focused")
+    return f" [{' '.join(told)}]" if told else ""
+
+
+def address(node: Node, page: str, known: Collection[str]) -> str:
+    """Return a link's address after a blank, as short as it is clear on this page.
+
+    Args:
+        node: The element.
+        page: The page's own address.
+        known: Addresses that were told beside it.
+    """
+    given = node.props.get("url", "")
+    if not given or given in known:
+        return ""
+    return _short(given, page)
+
+
+@lru_cache(maxsize=4096)
+def _short(given: str, page: str) -> str:
+    if given == "#" or given.startswith("javascript:"):
+        return ""
+    here, full = urlsplit(page), urlsplit(urljoin(page, given))
+    if (full.scheme, full.netloc) == (here.scheme, here.netloc):
+        path = full._replace(scheme="", netloc="").geturl() or "/"
+        if full.path == here.path:
+            same = full.query == here.query and full.fragment
+            path = f"#{full.fragment}" if same else path.removeprefix(full.path) or path
+        given = path if ":" in given else min(given, path, key=len)
+    return f" {given}" if len(given) <= MAX_URL else f" {given[: MAX_URL - 1]}…"
+
+
+def choices(node: Node, *, whole: bool) -> str:
+    """Return the chosen options of a select, and in parentheses its options, in order.
+
+    Args:
+        node: The select.
+        whole: Whether to name all of them, even if they are many.
+    """
+    chosen: list[str] = []
+    every: list[str] = []
+    for option in (each for each in node.walk() if each.role == "option"):
+        text = safe(text_of(option))
+        if "selected" in option.states:
+            chosen.append(text)
+        every.append(f"{text} (disabled)" if "disabled" in option.states else text)
+    return f"{', '.join(chosen)} ({' | '.join(every if whole else _first(every, node.ref))})"
+
+
+def _first(texts: Sequence[str], ref: str) -> Sequence[str]:
+    size = 0
+    for i, text in enumerate(texts):
+        size += len(text) + 3
+        if size > MAX_CHOICES and i < len(texts) - 1:
+            return [*texts[:i], f"… {len(texts) - i} more; observe {ref}" if ref else "…"]
+    return texts

@@ -420,6 +420,8 @@ def _labelled(node: Node) -> list[Node] | None:
     """Return the one field in a label, with the texts there that do not name it; else None."""
     inside = list(node.walk())
     fields = [each for each in inside if each.role in ACTED and each.role != "option"]
+    if not _MOVED.isdisjoint(node.states):
+        return None
     if len(fields) != 1 or fields[0].role not in FIELDS | CHECKS or not fields[0].ref:
         return None
     field = fields[0]

@@ -29,6 +29,9 @@ BOUND_S = 120.0
 CARL_SESSION = "sess-fb6c15c466cd0c85242f0ee2b0004f0d"
 """The session in `carl_session.sql`: six steps under another gravity."""
 
+PAGE_SESSION = "sess-2c5c2069efadf4abd9625bef9e7c478d"
+"""The session in `page_session.sql`: a field was filled in, and nothing sent."""
+
 
 @pytest.fixture(scope="module")
 async def bird(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Phoenix]:
@@ -372,6 +375,26 @@ async def test_a_contextual_game_of_an_earlier_version_goes_on(tmp_path: Path) -
             assert "Context: gravity 1.62, masscart 1, masspole 0.1, length 1.5" in seen.text
             graded = await peer.ok("response", session=CARL_SESSION, answer="done")
             assert graded.structured["reward"] == 7 / 200
+
+
+@pytest.mark.browser
+async def test_a_page_that_read_otherwise_in_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Its refs still name what they named, though its text has another form now."""
+    (environment,) = load_environments([PAGE])
+    with sqlite3.connect(tmp_path / "store.sqlite3") as file:
+        file.executescript((Path(__file__).parents[1] / "data" / "page_session.sql").read_text())
+        of = (environment.version, environment.digest)
+        file.execute("UPDATE sessions SET environment_version = ?, environment_digest = ?", of)
+    file.close()
+    send = {"type": "click", "ref": "e5"}
+    with anyio.fail_after(BOUND_S):
+        async with stdio_peer(tmp_path, (PAGE,), era=MODERN) as peer:
+            seen = await peer.ok("step", session=PAGE_SESSION)
+            assert 'textbox "What" [e4 focused]: tea' in seen.text
+            seen = await peer.ok("step", session=PAGE_SESSION, actions=[send])
+            assert "status: Order number 1: tea." in seen.text
+            graded = await peer.ok("response", session=PAGE_SESSION, answer="1")
+            assert graded.structured["reward"] == 1
 
 
 @pytest.mark.long

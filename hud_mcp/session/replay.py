@@ -126,11 +126,10 @@ async def _replay(
             else:
                 await _act_again(world, step, pointer)
             look = Look.model_validate(step.look).model_copy(update={"image": None})
-            same_form = look.form == environment.world.text_form
-            if look.text and same_form and step.observation_text is not None:
-                seen, checked = (await world.observe(look)).text, step
-            else:
-                checked = None
+            checked = None
+            if look.text and step.observation_text is not None:
+                seen = (await world.observe(look)).text  # its refs are used by the next step
+                checked = step if look.form == environment.world.text_form else None
         if checked is not None:
             await _check(world, checked, seen)
     except EnvironmentFailed as exc:

@@ -3,7 +3,7 @@
 import re
 from datetime import date, timedelta
 
-from site_steps import check, choose, fill, follow, press_button, see, sign_in
+from site_steps import check, choose, fill, follow, heading, press_button, see, sign_in
 
 from hud_mcp import Agent
 
@@ -32,7 +32,7 @@ async def update_ticket(agent: Agent, ticket: str, priority: str, assignee: str)
     await sign_in(agent, USER, PASSWORD)
     await search(agent, ticket)
     await follow(agent, ticket)
-    await see(agent, f'heading "Ticket {ticket}"')
+    await see(agent, heading(f"Ticket {ticket}"))
     await choose(agent, "Priority", priority)
     await choose(agent, "Assignee", assignee)
     await press_button(agent, "Save ticket")
@@ -69,7 +69,7 @@ async def edit_customer(agent: Agent, customer: str, email: str, country: str, r
 async def renew(agent: Agent, customer: str, years: int) -> None:
     """Read when the contract ends, and write the next one's dates."""
     await open_customer(agent, customer)
-    end = date.fromisoformat(re.search(r'"Contract until"[^\n]*: "?([\d-]+)', agent.text)[1])
+    end = date.fromisoformat(re.search(r'"Contract until"[^\n]*: ([\d-]+)', agent.text)[1])
     first = end + timedelta(days=1)
     last = first.replace(year=first.year + years) - timedelta(days=1)
     await fill(agent, Contract_from=f"{first}", Contract_until=f"{last}")
@@ -81,7 +81,7 @@ async def delete_customer(agent: Agent, customer: str) -> None:
     """Open a customer and delete it; the browser's own question is answered with OK."""
     await open_customer(agent, customer)
     await press_button(agent, "Delete customer")
-    await see(agent, 'heading "Customers"')
+    await see(agent, heading("Customers"))
 
 
 async def count(agent: Agent, topic: str, priority: str) -> int:
@@ -103,7 +103,7 @@ async def top_customer(agent: Agent, plan: str, rank: int) -> str:
         await see(agent, "Loading", gone=True)
         await press_button(agent, "Spent")
     await see(agent, "Loading", gone=True)
-    names = re.findall(r'link "([^"]+)"[^\n]*\n *- /url: /admin/customers/edit/', agent.text)
+    names = re.findall(r'link "([^"]+)" \[[^]]*\] /admin/customers/edit/', agent.text)
     return names[rank - 1]
 
 
@@ -121,8 +121,8 @@ async def settings(
     await see(agent, 'switch "Daily digest"')
     wanted = {"two_step": two_step, "weekend_cover": weekend_cover, "digest": digest}
     for name, label in SWITCHES.items():
-        is_on = f'switch "{label}" [checked]' in agent.text
-        if is_on != wanted[name]:
+        is_on = re.search(rf'switch "{label}" \[[^]]*checked', agent.text)
+        if bool(is_on) != wanted[name]:
             await agent.click(f'role=switch[name="{label}"]')
     await fill(agent, **{"Close waiting tickets after (days)": str(close_after)})
     await choose(agent, "Language of automatic replies", reply_language)
@@ -142,7 +142,7 @@ async def email_owner(agent: Agent, customer: str, email: str) -> str:
 async def open_customers(agent: Agent) -> None:
     """Open the list of customers."""
     await follow(agent, "Customers")
-    await see(agent, 'heading "Customers"')
+    await see(agent, heading("Customers"))
     await see(agent, "Loading", gone=True)
 
 
@@ -151,7 +151,7 @@ async def open_customer(agent: Agent, name: str) -> None:
     await open_customers(agent)
     await search(agent, name)
     await follow(agent, name)
-    await see(agent, f'heading "{name}"')
+    await see(agent, heading(name))
 
 
 async def search(agent: Agent, words: str) -> None:
@@ -167,8 +167,8 @@ async def turn_page(agent: Agent) -> None:
 
 
 def _has_next(text: str) -> bool:
-    return re.search(r'button "Next" \[ref=', text) is not None
+    return re.search(r'button "Next" \[(?![^]]*disabled)', text) is not None
 
 
 def _rows_with(text: str, priority: str) -> int:
-    return len(re.findall(rf'cell "{priority}"', text))
+    return len(re.findall(rf"\| {priority} \|", text))

@@ -3,7 +3,7 @@
 import re
 from datetime import date
 
-from site_steps import choose, fill, follow, press_button, see
+from site_steps import choose, fill, follow, heading, press_button, see
 
 from hud_mcp import Agent
 
@@ -29,14 +29,14 @@ async def drag(agent: Agent, card: str, column: str, place: str) -> None:
 async def new_card(agent: Agent, title: str, label: str, owner: str, due: str) -> None:
     """Open the form with a key, pick the day in the calendar, and save with a chord."""
     await agent.press("n")
-    await see(agent, 'heading "New card"')
+    await see(agent, heading("New card"))
     await fill(agent, Title=title)
     await choose(agent, "Label", label)
     await choose(agent, "Owner", owner)
     await press_button(agent, "Due date: none")
     day = date.fromisoformat(due)
     await see(agent, "Later month")
-    while not re.search(rf"status \[ref=\w+\]: {day:%B %Y}", agent.text):
+    while not re.search(rf"status: {day:%B %Y}", agent.text):
         await press_button(agent, "Later month")
     await press_button(agent, f"{day.day} {day:%B %Y}")
     await agent.press("ctrl", "enter")
@@ -55,8 +55,7 @@ async def archive(agent: Agent, column: str) -> None:
 async def advance(agent: Agent, label: str) -> None:
     """Focus each card with a label, and move it with a key."""
     columns = read_board(await agent.look())
-    pattern = r'listitem "([^"]+)"[^\n]*\n(?:[^\n]*\n)?[^\n]*generic \[ref=\w+\]: (\w+)'
-    labels = dict(re.findall(pattern, agent.text))
+    labels = dict(re.findall(r"^ *- \[[^]]*\] (.+?)(?: · |\n *)(\w+)", agent.text, re.MULTILINE))
     for name in COLUMNS[:-1]:
         for title in columns[name]:
             if labels[title] == label:
@@ -68,7 +67,7 @@ async def advance(agent: Agent, label: str) -> None:
 async def archived_by(agent: Agent, card: str) -> str:
     """Scroll the log until the entry is there."""
     await follow(agent, "Activity")
-    pattern = rf"strong \[ref=\w+\]: (\w+)\n[^\n]*archived “{card}”"
+    pattern = rf"(\w+) archived “{card}”"
     for _ in range(12):
         if found := re.search(pattern, agent.text):
             return found[1]
@@ -79,11 +78,12 @@ async def archived_by(agent: Agent, card: str) -> str:
 def read_board(text: str) -> dict[str, list[str]]:
     """The titles of each column's cards, from top to bottom."""
     columns: dict[str, list[str]] = {}
-    for kind, name in re.findall(r'(region|listitem) "([^"]+)"', text):
-        if kind == "region":
-            columns[name] = []
+    lines = r'^ *(?:region "([^"]+)":|- \[[^]]*\] (.+?)(?: · .*)?)$'
+    for column, card in re.findall(lines, text, re.MULTILINE):
+        if column:
+            columns[column] = []
         else:
-            columns[list(columns)[-1]].append(name)
+            columns[list(columns)[-1]].append(card)
     return columns
 
 

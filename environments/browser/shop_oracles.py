@@ -3,7 +3,17 @@
 import re
 
 from shop_data import DELIVERY
-from site_steps import check, choose, click_all, fill, follow, pick, press_button, see
+from site_steps import (
+    check,
+    choose,
+    click_all,
+    fill,
+    follow,
+    heading,
+    pick,
+    press_button,
+    see,
+)
 
 from hud_mcp import Agent
 
@@ -21,11 +31,11 @@ async def price(agent: Agent, product: str, variant: str) -> str:
 async def best(agent: Agent, category: str, rating: float) -> str:
     """Filter, sort by price, and take the first that is rated well enough."""
     await pick(agent, category)
-    await see(agent, f'heading "{category}"')
+    await see(agent, heading(category))
     await check(agent, "In stock only")
     await choose(agent, "Sort by", "Price, low to high")
     await see(agent, "Loading", gone=True)
-    names = re.findall(r'link "([^"]+)"[^\n]*\n *- /url: /shop/product', agent.text)
+    names = re.findall(r'link "([^"]+)" \[[^]]*\] /shop/product', agent.text)
     ratings = re.findall(r"★ (\d\.\d)", agent.text)
     return next(n for n, r in zip(names, ratings, strict=True) if float(r) >= rating)
 
@@ -40,14 +50,14 @@ async def fill_cart(agent: Agent, product: str, variant: str, quantity: int) -> 
 async def tidy_cart(agent: Agent, remove: str, keep: str, quantity: int) -> str:
     """Remove a line, correct another, redeem the code, and read the total."""
     await agent.look()
-    await agent.click(ref=agent.ref(f"Remove {remove}"))
+    await agent.click(ref=_remove_button(agent.text, remove))
     await see(agent, f"Removed: {remove}")
-    held = int(re.search(rf'Quantity: {keep}, [^\n]*?: "(\d+)"', agent.text)[1])
+    held = int(re.search(rf"Quantity: {keep}, [^\n]*?: (\d+)", agent.text)[1])
     word = "One more" if quantity > held else "One less"
     while held != quantity:
         held += 1 if quantity > held else -1
         await agent.click(ref=agent.ref(f"{word}: {keep}"))
-        await see(agent, f': "{held}"')
+        await see(agent, re.compile(rf"Quantity: {keep}, [^\n]*?: {held}$", re.MULTILINE))
     await fill(agent, Voucher_code="SPRING10")
     await press_button(agent, "Apply")
     await see(agent, "Voucher applied.")
@@ -92,7 +102,7 @@ async def buy(
         button="Place order",
     )
     await see(agent, "Thank you for your order")
-    return re.search(r"strong \[ref=\w+\]: (AG-\d+)", agent.text)[1]
+    return re.search(r"Your order number is (AG-\d+)", agent.text)[1]
 
 
 async def find_product(agent: Agent, name: str) -> None:
@@ -134,14 +144,21 @@ async def fill_address(agent: Agent) -> None:
 async def redeem_best(agent: Agent) -> None:
     """Read the offers, and try them from the highest percentage on until one is taken."""
     await follow(agent, "Offers")
-    offers = re.findall(r"code \[ref=\w+\]: (\w+)\n[^\n]*: (\d+) % on", agent.text)
+    offers = re.findall(r"^([A-Z0-9]+)\n(\d+) % on", agent.text, re.MULTILINE)
     await agent.custom("back")
     await see(agent, "Voucher code")
     for code, _ in sorted(offers, key=lambda offer: -int(offer[1])):
         await agent.type(code, 'role=textbox[name="Voucher code"]', enter=True)
-        await see(agent, "status [ref=")
+        await see(agent, "\nstatus: ")
         if "Voucher applied." in agent.text:
             return
+
+
+def _remove_button(text: str, product: str) -> str:
+    """The ref of the button in the line of the cart that has a product."""
+    lines = re.split(r"^ *- ", text, flags=re.MULTILINE)
+    line = next(each for each in lines if each.startswith(f'link "{product}"'))
+    return re.search(r'button "Remove" \[(\w+)', line)[1]
 
 
 def _amounts(text: str) -> list[str]:

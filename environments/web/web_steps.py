@@ -1,5 +1,6 @@
 """What a person does on a page, in a word each, for the oracles."""
 
+import re
 from typing import Any
 
 from hud_mcp import Agent
@@ -10,6 +11,7 @@ __all__ = [
     "click_all",
     "fill",
     "follow",
+    "heading",
     "pick",
     "press_button",
     "see",
@@ -18,14 +20,21 @@ __all__ = [
 _LOOKS, _PAUSE_MS = 20, 250
 
 
-async def see(agent: Agent, words: str, *, gone: bool = False) -> None:
+def heading(words: str, *, begins: bool = False) -> re.Pattern[str]:
+    """The line of a heading with these words; `begins` if they are its first ones."""
+    end = "" if begins else r'(?="| ·|$)'
+    return re.compile(rf'^[ -]*#+ (?:\[[^]]*\] )?(?:link ")?{re.escape(words)}{end}', re.MULTILINE)
+
+
+async def see(agent: Agent, words: str | re.Pattern[str], *, gone: bool = False) -> None:
     """Look until the page says something, or says it no longer; slow pages take a moment.
 
     Raises:
         LookupError: It does not, for five seconds.
     """
     for _ in range(_LOOKS):
-        if (words in agent.text) != gone:
+        found = words in agent.text if isinstance(words, str) else words.search(agent.text)
+        if bool(found) != gone:
             return
         await agent.step({"type": "wait", "time": _PAUSE_MS})
     raise LookupError(f"the page {'still' if gone else 'never'} says {words!r}:\n{agent.text}")

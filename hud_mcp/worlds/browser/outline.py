@@ -326,14 +326,17 @@ class _Outline:
         elif role == "row":
             yield self._row(node)
         elif role in LIVE and node not in self._acted:
+            head = f"{role} {quoted(node.name)}" if node.children and not _is_told(node) else role
             lines = list(self.flow(node.children or [Node(TEXT, node.name)], place))
-            yield from _after(f"{role}:", lines) if lines else ()
+            yield from _after(f"{head}:", lines) if lines else ()
         else:
             yield from self._container(node, place)
 
     def _heading(self, node: Node, place: _Place) -> Iterator[str]:
         place.heading = text_of(node)
-        lines = list(self.flow(node.children or [Node(TEXT, node.name)], place))
+        nodes = node.children or [Node(TEXT, node.name)]
+        pieces = self._pieces(nodes, place)
+        lines = list(self.flow(nodes, place)) if pieces is None else [_joined(pieces)]
         level = "#" * int(node.states.get("level") or 2)
         title = lines[0] if lines else ""
         yield f"{level} {title}{mark(node, acted=node in self._acted)}"
@@ -362,6 +365,8 @@ class _Outline:
     def _item(self, node: Node) -> Iterator[str]:
         place = _Place(node)
         nodes = node.children or [Node(TEXT, node.name)]
+        if node.name and not _is_told(node):
+            nodes = [Node(TEXT, node.name), _GAP, *nodes]
         lines = list(self.flow(nodes, place))
         if len(lines) > 1 and not any(each.role == "heading" for each in node.walk()):
             pieces = self._pieces(nodes, place)
@@ -397,6 +402,12 @@ def _says(node: Node, name: str) -> bool:
     """Whether a node only says the name of the element around it."""
     plain = all(each.role == TEXT or each.role in INLINE for each in node.walk())
     return plain and node.role in PROSE | {TEXT} and text_of(node) == name
+
+
+def _is_told(node: Node) -> bool:
+    """Whether the texts in an element, or a name in it that is shown, say the element's name."""
+    inside = [each.name for each in node.walk() if each.role not in ("button", "checkbox")]
+    return words(node.name) <= frozenset[str]().union(*map(words, inside))
 
 
 def _label(node: Node) -> str:

@@ -18,7 +18,7 @@ from web_booking_steps import (
     reserve,
     search,
 )
-from web_steps import check, choose, fill, follow, pick, press_button, see
+from web_steps import check, choose, fill, follow, heading, pick, press_button, see
 
 from hud_mcp import Agent
 
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _WEEK = timedelta(days=7)
+_REVIEW = re.compile(r"(\d+) of 10 (· .+? · \w{3} \d+ \w{3} \d{4})(?: · |\n *)(?!…)([^\n]+)")
 
 
 async def total(agent: Agent, seed: int, nights: int) -> str:
@@ -74,7 +75,7 @@ async def cheapest(agent: Agent, seed: int, nights: int) -> str:
 async def count(agent: Agent, seed: int, filters: int) -> str:
     """Set the filters, and read how many places there are."""
     await narrow(agent, draws.draw_count(seed, filters).search)
-    found = re.search(r"status \[ref=\w+\]: (\d+) place", await gather(agent, until="Sort by"))
+    found = re.search(r"status: (\d+) place", await gather(agent, until="Sort by"))
     return found[1] if found else ""
 
 
@@ -98,7 +99,7 @@ async def _read_reviews(agent: Agent) -> list[tuple[int, str, str]]:
     await see(agent, "Loading", gone=True)
     while True:
         text = await gather(agent, top=False)
-        for score, head, said in re.findall(r"(\d+) of 10 ([^\n]*)\n([^\n]*)", text):
+        for score, head, said in _REVIEW.findall(text):
             found[head] = (int(score), head, said)
         page = re.search(r"reviews?, page (\d+) of (\d+)", text)
         if not page or page[1] == page[2]:
@@ -128,7 +129,7 @@ async def _coming(agent: Agent) -> list[tuple[str, str, date, int | None]]:
     text = await gather(agent)
     today = _day(re.search(r"Today is \w{3} (\d+ \w{3} \d{4})", text)[1])
     rows: dict[str, tuple[str, str, date, int | None]] = {}
-    for part in text.split("[level=3]")[1:]:
+    for part in re.split(r"^ *- ### ", text, flags=re.MULTILINE)[1:]:
         name = re.search(r"link \"([^\"]+)\"", part)
         start = re.search(r"\w{3} (\d+ \w{3} \d{4}) to ", part)
         number = re.search(r"RS-\d{5}", part)
@@ -165,7 +166,7 @@ async def cancel(agent: Agent, seed: int) -> str:
             return number
         await press_button(agent, "Keep the booking")
         await follow(agent, "My bookings")
-        await see(agent, 'heading "To come"')
+        await see(agent, heading("To come"))
     raise LookupError("every booking costs something to cancel")
 
 
@@ -183,7 +184,7 @@ async def guest(agent: Agent, seed: int, kind: str) -> str:
     await pick(agent, kind.capitalize())
     await press_button(agent, "Add this guest")
     await see(agent, "The guest is added.")
-    return re.findall(r"Total\n[^\n]*: €([\d,.]+)", agent.text)[0]
+    return re.findall(r"\bTotal: €([\d,.]+)", agent.text)[0]
 
 
 async def move(agent: Agent, seed: int, sold_out: int) -> str:
@@ -203,7 +204,7 @@ async def move(agent: Agent, seed: int, sold_out: int) -> str:
         later += timedelta(days=1)
     await press_button(agent, "Save the new days")
     await see(agent, "The new days are saved.")
-    return re.findall(r"Total\n[^\n]*: €([\d,.]+)", agent.text)[0]
+    return re.findall(r"\bTotal: €([\d,.]+)", agent.text)[0]
 
 
 async def favourites(agent: Agent, seed: int) -> str:
@@ -231,8 +232,8 @@ async def book_with_voucher(agent: Agent, seed: int, nights: int) -> str:
     await see(agent, "off the nights")
     kind = stay.place["kind"]
     able: list[tuple[int, str]] = []
-    for part in re.split(r"(?=heading \"[A-Z]+\d+\")", agent.text)[1:]:
-        code = re.match(r"heading \"(\w+)\"", part)[1]
+    for part in re.split(r"^ *- (?:#+ )?(?=[A-Z]+\d)", agent.text, flags=re.MULTILINE)[1:]:
+        code = re.match(r"\w+", part)[0]
         least = re.search(r"from (\d+) nights", part)
         only = re.search(r"of the kind “([^”]+)”", part)
         if "Ended on" in part or (least and int(least[1]) > nights) or (only and only[1] != kind):

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from web_booking_draws import Search
-from web_steps import check, choose, fill, follow, press_button, see
+from web_steps import check, choose, fill, follow, heading, press_button, see
 
 from hud_mcp import Agent
 
@@ -23,7 +23,8 @@ __all__ = [
 ]
 
 _MOST_SCROLLS = 10
-_PLACE = re.compile(r"link \"([^\"]+)\" \[ref=\w+\][^\n]*\n\s*- /url: /booking/place/")
+_PLACE = re.compile(r"link \"([^\"]+)\" \[[^]]*\] /booking/place/")
+_ROOM = re.compile(r"^ *- (?:### )?([A-Z][\w -]*)(?: · |$)", re.MULTILINE)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -106,7 +107,7 @@ async def find_place(agent: Agent, name: str) -> None:
     await agent.type(name, 'internal:label="Name of the place"s', enter=True)
     await see(agent, "1 place")
     await follow(agent, name)
-    await see(agent, 'heading "Rooms and prices"')
+    await see(agent, heading("Rooms and prices"))
 
 
 async def ask_for_stay(agent: Agent, stay: tuple[date, date], party: tuple[int, int]) -> None:
@@ -118,12 +119,12 @@ async def ask_for_stay(agent: Agent, stay: tuple[date, date], party: tuple[int, 
 
 async def read_rooms(agent: Agent) -> dict[str, dict[str, Any]]:
     """By name, each kind of room on a place's page: who sleeps there, what is free, the total."""
-    text = await gather(agent, until='heading "Prices by night"', top=False)
-    parts = re.split(r"heading \"([^\"]+)\" \[level=3\]", text.partition("Rooms and prices")[2])
+    text = await gather(agent, until="## Prices by night", top=False)
+    of_rooms = text.partition("## Rooms and prices")[2].partition("## Prices by night")[0]
+    parts = _ROOM.split(of_rooms)
     rooms: dict[str, dict[str, Any]] = {}
-    for name, part in zip(parts[1::2], parts[2::2], strict=True):
-        own = part.partition('heading "Prices by night"')[0]
-        total = re.search(r"Total for one room\n[^\n]*: €([\d,.]+)", own)
+    for name, own in zip(parts[1::2], parts[2::2], strict=True):
+        total = re.search(r"Total for one room: €([\d,.]+)", own)
         sleeps = re.search(r"sleeps up to (\d+)", own)
         known = rooms.setdefault(name, {"sleeps": 0, "free": [], "total": None})
         known["sleeps"] = int(sleeps[1]) if sleeps else known["sleeps"]
@@ -169,5 +170,5 @@ async def check_out(
     await press_button(agent, "Book now")
     await see(agent, "Your booking is confirmed")
     number = re.search(r"confirmed: (RS-\d{5})", agent.text)
-    total = re.search(r"term \[ref=\w+\]: Total\n[^\n]*: €([\d,.]+)", agent.text)
+    total = re.search(r"\bTotal: €([\d,.]+)", agent.text)
     return (number[1] if number else "", total[1] if total else "")

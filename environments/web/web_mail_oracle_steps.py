@@ -8,6 +8,8 @@ from hud_mcp import Agent
 
 __all__ = [
     "add_people",
+    "button_in",
+    "items",
     "open_mail",
     "open_place",
     "read_down",
@@ -81,6 +83,16 @@ async def send(agent: Agent) -> None:
     """Send the mail that is written."""
     await press_button(agent, "Send")
     await see(agent, "The mail was sent.")
+
+
+def items(text: str) -> list[str]:
+    """The items of a page's lists, each with the lines below its first."""
+    return re.split(r"^ *- ", text, flags=re.MULTILINE)[1:]
+
+
+def button_in(item: str, name: str) -> str:
+    """The ref of the button in an item that is called so."""
+    return re.search(rf'button "{name}" \[(\w+)', item)[1]
 
 
 def read_people(text: str) -> list[str]:

@@ -7,6 +7,8 @@ from web_mail_data import new_mailbox
 from web_mail_letters import plain_day
 from web_mail_oracle_steps import (
     add_people,
+    button_in,
+    items,
     open_mail,
     open_place,
     read_down,
@@ -17,7 +19,7 @@ from web_mail_oracle_steps import (
     unfold,
     write_text,
 )
-from web_steps import fill, press_button, see
+from web_steps import fill, heading, press_button, see
 
 from hud_mcp import Agent
 
@@ -64,12 +66,22 @@ async def _add_expenses(agent: Agent, told: dict[str, str]) -> str:
     await open_mail(agent, "Expenses of")
     await press_button(agent, re.search(r'button "(Open expenses-[^"]+)"', agent.text)[1])
     await see(agent, "Content of")
-    rest = r'" \[ref=\w+\]\n\s+- cell "'
-    row = (
-        rf'cell "[\d-]+" \[ref=(\w+)\]\n\s+- cell "{told["who"]}{rest}{told["what"]}{rest}([\d.]+)"'
-    )
-    found = dict(each for view in await read_down(agent) for each in re.findall(row, view))
-    return f"{sum(round(float(amount) * 100) for amount in found.values()) / 100:.2f}"
+    amounts = [
+        float(amount)
+        for _, who, what, amount in _rows(await read_down(agent))
+        if (who, what) == (told["who"], told["what"])
+    ]
+    return f"{sum(round(each * 100) for each in amounts) / 100:.2f}"
+
+
+def _rows(views: list[str]) -> list[tuple[str, str, str, str]]:
+    """The rows of a table; each view goes on where the one before it had some of its last rows."""
+    rows: list[tuple[str, str, str, str]] = []
+    for view in views:
+        seen = re.findall(r"\| ([\d-]+) \| (.+?) \| (.+?) \| ([\d.]+)$", view, re.MULTILINE)
+        known = next(n for n in range(len(seen), -1, -1) if not n or rows[-n:] == seen[:n])
+        rows += seen[known:]
+    return rows
 
 
 async def forward_plan(agent: Agent, named_by: str, seed: int) -> None:
@@ -174,13 +186,16 @@ async def finish_draft(agent: Agent, seed: int) -> None:
     year = read_year(agent.text)
     number, month = re.search(r" on \w+ (\d+) (\w+), not two days", agent.text).groups()
     day = date(year, _MONTHS[month[:3]], int(number))
-    await open_place(agent, "Drafts", shows='heading "Drafts"')
-    await press_button(agent, re.search(rf'button "(Edit {told["subject"]}[^"]+)"', agent.text)[1])
+    await open_place(agent, "Drafts", shows=heading("Drafts"))
+    await agent.click(ref=button_in(_draft(agent.text, told["subject"]), "Edit"))
     await see(agent, 'textbox "Text"')  # it has the focus, so it is in view
     await write_text(agent, told["text"].replace("[DAY]", plain_day(day)))
     await send(agent)
-    await press_button(
-        agent, re.search(rf'button "(Delete {told["subject"]}[^"]+)"', agent.text)[1]
-    )
+    await agent.click(ref=button_in(_draft(agent.text, told["subject"]), "Delete"))
     await press_button(agent, "Delete it")
     await see(agent, "The draft was deleted.")
+
+
+def _draft(text: str, subject: str) -> str:
+    """The newest draft with a subject."""
+    return next(each for each in items(text) if each.startswith(f"## {subject}"))

@@ -5,6 +5,8 @@ from datetime import date, timedelta
 
 from web_mail_data import new_mailbox
 from web_mail_oracle_steps import (
+    button_in,
+    items,
     open_mail,
     open_place,
     read_down,
@@ -13,7 +15,7 @@ from web_mail_oracle_steps import (
     select_all,
     unfold,
 )
-from web_steps import check, choose, fill, press_button, see
+from web_steps import check, choose, fill, heading, press_button, see
 
 from hud_mcp import Agent
 
@@ -94,19 +96,13 @@ async def make_filter(agent: Agent, by: str, seed: int) -> None:
 async def delete_drafts(agent: Agent, seed: int) -> None:
     """Delete one draft without text after the other, but that to somebody."""
     kept = new_mailbox(seed).facts["drafts"]["empty-to"].email
-    await open_place(agent, "Drafts", shows='heading "Drafts"')
-    while names := [n for n in _empty_drafts(agent.text) if kept not in n]:
-        await press_button(agent, f"Delete {names[0]}")
+    await open_place(agent, "Drafts", shows=heading("Drafts"))
+    while drafts := [d for d in items(agent.text) if "No text" in d and kept not in d]:
+        await agent.click(ref=button_in(drafts[0], "Delete"))
         await press_button(agent, "Delete it")
         await see(agent, "The draft was deleted.")
-        await see(agent, f"Delete {names[0]}", gone=True)
+        await see(agent, re.search(r"To: .+", drafts[0])[0], gone=True)
         await press_button(agent, "Dismiss message")
-
-
-def _empty_drafts(text: str) -> list[str]:
-    parts = text.split("- listitem")
-    found = (re.search(r'button "Edit ([^"]+)"', each) for each in parts if "No text" in each)
-    return [each[1] for each in found if each]
 
 
 async def set_vacation(agent: Agent, days: str, seed: int) -> None:
@@ -156,7 +152,7 @@ async def merge_contacts(agent: Agent, which: str, seed: int) -> None:
         await agent.click(f'role=radio[name="{kept}"]')
         await press_button(agent, "Merge")
         await see(agent, ": merged.")
-        await see(agent, 'dialog "Merge entries"', gone=True)
+        await see(agent, heading("Merge entries"), gone=True)
         await press_button(agent, "Dismiss message")
 
 
@@ -164,11 +160,12 @@ def _pairs(views: list[str]) -> list[tuple[str, str]]:
     """Entries that share a phone number; the one with a company comes first."""
     phones: dict[str, set[str]] = {}
     companies: set[str] = set()
-    for part in (part for view in views for part in view.split("- listitem")[1:]):
+    for part in (part for view in views for part in items(view)):
         name = re.search(r'checkbox "Select ([^"]+)"', part)
         phone = re.search(r"\+44 [\d ]+\d", part)
         if name and phone:
             phones.setdefault(phone[0], set()).add(name[1])
-            companies |= {name[1]} if part.count("- paragraph") > 2 else set()  # noqa: PLR2004
+            of_company = re.search(r"^ *## .+\n *(?![^\n]*@|\+44|…)\w", part, re.MULTILINE)
+            companies |= {name[1]} if of_company else set()
     pairs = [sorted(names, key=lambda n: n not in companies) for names in phones.values()]
     return [(names[0], names[1]) for names in pairs if len(names) == 2]  # noqa: PLR2004

@@ -22,8 +22,8 @@ _LOOKS, _PAUSE_MS = 20, 250
 
 def heading(words: str, *, begins: bool = False) -> re.Pattern[str]:
     """The line of a heading with these words; `begins` if they are its first ones."""
-    end = "" if begins else r'(?="| ·|$)'
-    return re.compile(rf'^[ -]*#+ (?:\[[^]]*\] )?(?:link ")?{re.escape(words)}{end}', re.MULTILINE)
+    end = "" if begins else r'(?="| ·| \[|$)'
+    return re.compile(rf'^[ -]*#+ (?:link ")?{re.escape(words)}{end}', re.MULTILINE)
 
 
 async def see(agent: Agent, words: str | re.Pattern[str], *, gone: bool = False) -> None:

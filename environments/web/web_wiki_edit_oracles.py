@@ -2,8 +2,9 @@
 
 import re
 
-from web_steps import fill, press_button, see
+from web_steps import fill, heading, press_button, see
 from web_wiki_steps import (
+    below,
     change,
     edit,
     fact,
@@ -29,7 +30,7 @@ __all__ = [
     "watch",
 ]
 
-SOURCE = r'textbox "Text of the page" \[\S+\](?: \[\w+\])*: "?(.*)'
+SOURCE = r'textbox "Text of the page" \[[^]]*\]: "?(.*)'
 
 
 async def survey(agent: Agent, subject: str) -> None:
@@ -58,7 +59,7 @@ async def undo(agent: Agent, damage: str) -> None:
                 await save(agent)
         await open_tab(agent, "History", shows=f"History: {title}")
         await follow(agent, f"Changes of {revision}", shows=f"Changes: {title}")
-        pairs = re.findall(r'insertion[^\n]*: "?([^"\n]+)', agent.text)
+        pairs = re.findall(r"\+\+(.+?)\+\+", agent.text)
         await edit_by_hand(agent, title, pairs)
     else:
         await follow(agent, f"Undo {revision}", shows=f"Edit: {title}")
@@ -112,7 +113,7 @@ async def move(agent: Agent, *, links: bool) -> None:
 
 async def relink(agent: Agent, old: str, new: str) -> None:
     """Let every page that links to a title link to another; what links is in view."""
-    here = agent.text.partition("What links to")[2].partition("contentinfo")[0]
+    here = below(agent.text, "What links to")
     url = re.findall(r"URL: (\S+)", agent.text)[0]
     for title in re.findall(r'link "([^"]+)"', here):
         await follow(agent, title)
@@ -133,9 +134,7 @@ async def merge(agent: Agent, *, named: bool) -> None:
     else:
         drop = await second_article(agent, keep)
     await look_up(agent, drop)
-    words = re.search(
-        r'heading "Reading room".*?paragraph \[\S+\]: ([^\n]+)', agent.text, re.DOTALL
-    )
+    words = re.search(r"^## Reading room\n(.+)$", agent.text, re.MULTILINE)
     if words is None:
         raise LookupError("the second article has no such section")
     await look_up(agent, keep)
@@ -155,12 +154,12 @@ async def second_article(agent: Agent, keep: str) -> str:
     river_of_town = await river_of(agent, town)
     await agent.type(f"{town} library", 'role=searchbox[name="Search the wiki"]', enter=True)
     await see(agent, "found for “")
-    titles = re.findall(r'heading \[level=2\][^\n]*\n *- link "([^"]+)"', agent.text)
+    titles = re.findall(r'## link "([^"]+)"', agent.text)
     results = re.findall(r"URL: (\S+)", agent.text)[0]
     for title in (t for t in titles if t != keep and "ibrary" in t):
         await follow(agent, title, shows="")
         await see(agent, 'navigation "This page"')
-        name = re.findall(r'heading "([^"]+)" \[level=1\]', agent.text)[0]
+        name = re.findall(r"^# (.+)$", agent.text, re.MULTILINE)[0]
         if name != keep and await river_of(agent, town) == river_of_town:
             return name
         await agent.custom("goto", url=results)
@@ -178,13 +177,13 @@ async def leading_to(agent: Agent, title: str) -> list[str]:
     """The redirects that lead to a title."""
     await look_up(agent, title)
     await open_tab(agent, "What links here", shows=f"What links to {title}")
-    return re.findall(r'link "([^"]+)"[^\n]*\n[^\n]*\n[^\n]*\(redirect\)', agent.text)
+    return re.findall(r'link "([^"]+)"[^\n]* \(redirect\)', agent.text)
 
 
 async def open_redirect(agent: Agent, title: str) -> None:
     """Open a redirect itself, from the list of all pages."""
     await agent.click('role=link[name="All pages"]')
-    await see(agent, 'heading "All pages"')
+    await see(agent, heading("All pages"))
     await follow(agent, title)
 
 
@@ -207,7 +206,7 @@ async def redirect(agent: Agent, fault: str) -> None:
     oldest = re.findall(r'link "(Revision \d+)"', agent.text)[-1]
     await follow(agent, oldest, shows=titles[0])
     await see(agent, "redirects to")
-    target = re.findall(r'redirects to\n *- link "([^"]+)"', agent.text)[0]
+    target = re.findall(r'redirects to link "([^"]+)"', agent.text)[0]
     for title in titles:
         await lead(agent, title, target)
 
@@ -216,10 +215,10 @@ async def complete(agent: Agent) -> None:
     """Collect the figures from the bridges that have a question mark, then fill them in."""
     title = prompt_name(agent, r"of the article (.+?), some")
     await look_up(agent, title)
-    rows: list[str] = re.split(r"\n *- row \[", agent.text)[1:]
+    rows: list[str] = re.findall(r"^ *\| .+$", agent.text, re.MULTILINE)
     filled: dict[str, list[str]] = {}
     for row in rows:
-        cells = re.findall(r'cell "(\d+|\?)"', row)
+        cells = re.findall(r"\| (\d+|\?)(?= \||$)", row)
         if "?" in cells:
             filled[re.findall(r'link "([^"]+)"', row)[0]] = cells
     figures: dict[str, list[int]] = {}
@@ -227,7 +226,7 @@ async def complete(agent: Agent) -> None:
         await follow(agent, bridge)
         figures[bridge] = [number_of(fact(agent, name)) for name in ("opened", "length", "height")]
         await agent.custom("back")
-        await see(agent, f'heading "{title}')
+        await see(agent, heading(title))
     await edit(agent, title)
     source = re.search(SOURCE, agent.text)
     if source is None:
@@ -249,7 +248,7 @@ async def categorise(agent: Agent) -> None:
     await see(agent, "found for “")
     born = await born_in(agent, town)
     await agent.click('role=link[name="Categories"]')
-    await see(agent, 'heading "Categories"')
+    await see(agent, heading("Categories"))
     await follow(agent, name, shows=f"Category: {name}")
     here = agent.text.partition("in this category:")[2].partition("All categories")[0]
     there = set(re.findall(r'link "([^"]+)"', here))
@@ -266,9 +265,8 @@ async def born_in(agent: Agent, town: str) -> set[str]:
     """The people of whom the results say that they were born in a town."""
     found: set[str] = set()
     while True:
-        for row in re.split(r"heading \[level=2\]", agent.text)[1:]:
-            snippet = " ".join(re.findall(r'(?:text|\]): "?([^"\n]+)', row))
-            if re.search(rf"born in {town} in", " ".join(snippet.split())):
+        for row in re.split(r"^ *- ## ", agent.text, flags=re.MULTILINE)[1:]:
+            if f"born in {town} in" in row:
                 found.add(re.findall(r'link "([^"]+)"', row)[0])
         if 'link "Next results"' not in agent.text:
             return found
@@ -287,7 +285,7 @@ async def answer_talk(agent: Agent) -> None:
     await look_up(agent, bridge)
     await open_tab(agent, "Talk (1)", shows=f"Talk:{bridge}")
     await agent.click('role=link[name="New topic"]')
-    await see(agent, 'heading "New topic')
+    await see(agent, heading("New topic", begins=True))
     await fill(agent, Heading="Answer", Text=str(year))
     await press_button(agent, "Add topic")
     await see(agent, "Your topic is on the page.")

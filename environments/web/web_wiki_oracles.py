@@ -6,8 +6,8 @@ What to look up is read in the prompt, and everything else on the pages.
 import re
 from typing import Literal
 
-from web_steps import see
-from web_wiki_steps import fact, follow, look_up, number_of, open_tab, prompt_name
+from web_steps import heading, see
+from web_wiki_steps import below, fact, follow, look_up, number_of, open_tab, prompt_name
 
 from hud_mcp import Agent
 
@@ -40,7 +40,7 @@ async def flood(agent: Agent, event: str) -> str:
     bridges = re.findall(r'link "([^"]+ Bridge)"', agent.text)
     await follow(agent, bridges[0])
     await agent.click("table >> role=row >> role=link >> nth=2")
-    await see(agent, 'rowheader "trade"')
+    await see(agent, "| trade |")
     return str(number_of(fact(agent, "born")))
 
 
@@ -50,7 +50,7 @@ async def compare(agent: Agent, things: str) -> str:
     river = prompt_name(agent, pattern)
     await look_up(agent, river)
     await open_tab(agent, "What links here", shows=f"What links to {river}")
-    names = re.findall(r'\n *- link "([^"]+)"', agent.text.partition("What links to")[2])
+    names = re.findall(r'\n *- link "([^"]+)"', below(agent.text, "What links to"))
     found: dict[str, int] = {}
     for name in names:
         wanted = name.endswith(" Bridge") if things == "bridges" else is_town(agent, name)
@@ -58,10 +58,10 @@ async def compare(agent: Agent, things: str) -> str:
             await follow(agent, name)
             if things == "bridges":
                 found[name] = number_of(fact(agent, "length"))
-            elif 'rowheader "founded"' in agent.text and fact(agent, "river") == river:
+            elif "| founded |" in agent.text and fact(agent, "river") == river:
                 found[name.partition(" (")[0]] = number_of(fact(agent, "founded"))
             await agent.custom("back")
-            await see(agent, f'heading "What links to {river}')
+            await see(agent, heading(f"What links to {river}"))
     pick = max if things == "bridges" else min
     return pick(found, key=lambda name: found[name])
 
@@ -94,10 +94,10 @@ async def heights(agent: Agent, which: Literal["first", "last"]) -> str:
     edits = re.findall(r'link "(Changes of \d+)"', agent.text)
     for name in edits if which == "last" else edits[::-1]:
         await follow(agent, name, shows="Changes: ")
-        height = re.search(r'height ="\n[^\n]*deletion[^\n]*: "(\d+)"', agent.text)
+        height = re.search(r"height = ~~(\d+)~~", agent.text)
         if height:
-            editors = re.findall(r'link "([^"]+)"[^\n]*\n[^\n]*view=recent&user', agent.text)
+            editors = re.findall(r'link "([^"]+)" \[[^]]*\] \?view=recent&user', agent.text)
             return f"{editors[-1]}, {height[1]}"
         await agent.custom("back")
-        await see(agent, f'heading "History: {title}')
+        await see(agent, heading(f"History: {title}"))
     raise LookupError("no edit changed the height")

@@ -2,11 +2,12 @@
 
 import re
 
-from web_steps import see
+from web_steps import heading, see
 
 from hud_mcp import Agent
 
 __all__ = [
+    "below",
     "change",
     "edit",
     "fact",
@@ -31,13 +32,13 @@ async def look_up(agent: Agent, title: str, *, shows: str | None = None) -> None
 async def follow(agent: Agent, words: str, *, shows: str | None = None) -> None:
     """Follow the first link of the page's content that is called so, to a page with a heading."""
     await agent.click(f'main >> role=link[name="{words}"] >> nth=0')
-    await see(agent, f'heading "{words if shows is None else shows}')
+    await see(agent, heading(words if shows is None else shows, begins=True))
 
 
 async def open_tab(agent: Agent, name: str, *, shows: str) -> None:
     """Open another view of the page."""
     await agent.click(f'role=navigation[name="This page"] >> role=link[name="{name}"]')
-    await see(agent, f'heading "{shows}')
+    await see(agent, heading(shows, begins=True))
 
 
 def fact(agent: Agent, name: str) -> str:
@@ -46,11 +47,15 @@ def fact(agent: Agent, name: str) -> str:
     Raises:
         LookupError: It has no such line.
     """
-    found = re.search(rf'rowheader "{name}".*?(?=\n *- (?:row|paragraph)\b)', agent.text, re.DOTALL)
+    found = re.search(rf"^ *\| {name} \| (.+)$", agent.text, re.MULTILINE)
     if found is None:
         raise LookupError(f"no {name!r} in view:\n{agent.text}")
-    words = re.findall(r'(?:cell|link) "([^"]+)"|(?:text|cell \[\S+\]): "?([^"\n]+)', found[0])
-    return " ".join(one or other for one, other in words)
+    return re.sub(r'link "([^"]+)" \[[^]]*\] \S+', r"\1", found[1])
+
+
+def below(text: str, words: str) -> str:
+    """What a page says below the heading that begins with these words."""
+    return text[heading(words, begins=True).search(text).end() :]
 
 
 def number_of(text: str) -> int:

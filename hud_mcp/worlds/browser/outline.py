@@ -39,6 +39,9 @@ INLINE = frozenset(
         "time",
     )
 )
+EDITED = {"deletion": "~~", "insertion": "++"}
+"""What stands around text that was taken out or put in."""
+
 PROSE = frozenset({"caption", "definition", "heading", "label", "legend", "paragraph", "term"})
 WRAPPERS = frozenset({"document", "generic", "none", "paragraph", "presentation", "rowgroup"})
 QUIET = frozenset({"article", "banner", "contentinfo", "figure", "group", "list", "main"})
@@ -248,8 +251,8 @@ class _Outline:
         plain = node not in self._acted
         if role in INLINE and plain:
             pieces = self._pieces(node.children, place)
-            text = None if pieces is None else _joined(pieces)
-            return text if text is None else _Piece(f"~~{text}~~" if role == "deletion" else text)
+            around = EDITED.get(role, "")
+            return None if pieces is None else _Piece(f"{around}{_joined(pieces)}{around}")
         if role == "separator" and plain:
             return _Piece("")
         return self._element(node, place) if self._is_phrase(node) else None

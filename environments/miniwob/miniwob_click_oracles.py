@@ -128,7 +128,7 @@ async def find_in_tabs(agent: Agent) -> None:
     """Show one tab after the other until the link is in it."""
     word = quoted(agent)[0] if quoted(agent) else ""
     await agent.look()
-    for number in re.findall(r"/url: \"#tabs-(\d)\"", agent.text):
+    for number in re.findall(r" #tabs-(\d)", agent.text):
         await agent.click(f'a[href="#tabs-{number}"]')
         link = f"#tabs-{number} >> {by_text('.alink', word)}"
         if word in agent.text and await tries(agent, {"type": "click", "selector": link}):
@@ -193,7 +193,7 @@ async def find_contact(agent: Agent) -> None:
     """Turn the pages until the name is there, and click what is asked for."""
     name, kind = asked(agent, r"Find (.+) in the contact book and click on their (\w+)")
     await agent.look()
-    while f'heading "{name}"' not in agent.text:
+    while not re.search(rf"^ *#+ {name}$", agent.text, re.MULTILINE):
         await agent.click(".page-item.next a")
     await agent.click(f"#contact a.{kind}")
 
@@ -216,7 +216,7 @@ async def find_in_tree(agent: Agent) -> None:
     name = quoted(agent)[0]
     await agent.look()
     for _ in range(40):
-        if re.search(rf"(generic|text).*: {re.escape(name)}$", agent.text, re.MULTILINE):
+        if re.search(rf"^[ -]*(?:\[[^]]*\] )?{re.escape(name)}$", agent.text, re.MULTILINE):
             break
         await agent.click("#tree li.expandable > .hitarea >> visible=true >> nth=0")
     shown = by_text("#tree span", name).replace(">> nth=0", ">> visible=true >> nth=0")
@@ -239,7 +239,7 @@ async def sign_agreement(agent: Agent) -> None:
 async def mark_numbers(agent: Agent) -> None:
     """Mark each number."""
     await agent.look()
-    numbers = re.findall(r'generic \[ref=\w+\]: "(-?\d+)"', agent.text)
+    numbers = re.findall(r"^ *(-?\d+)$", agent.text, re.MULTILINE)
     for place, number in enumerate(numbers):
         await agent.click(f".row >> nth={place} >> .{'odd' if int(number) % 2 else 'even'}")
     await agent.click("#submit")
@@ -258,7 +258,7 @@ async def generate_number(agent: Agent) -> None:
     limit = int((re.findall(r"\d+", agent.prompt) or ["0"])[0])
     while True:
         await agent.click("#generate")
-        shown = re.findall(r'generic \[ref=\w+\]: "(\d+)"', agent.text)
+        shown = re.findall(r"^ *(\d+)$", agent.text, re.MULTILINE)
         if shown and fits[kind](int(shown[0]), limit):
             break
     await agent.click("#submit")
@@ -328,7 +328,7 @@ async def identify_shape(agent: Agent) -> None:
             await agent.click(f'#area-buttons [data-type="{name}"]')
             return
     await agent.look()
-    sign = re.findall(r"img \[ref=\w+\]:\n.*: \"?([^\s\"]+)", agent.text)[0]
+    sign = re.findall(r'^ *"?(\w)"?(?: \[[^]]*\])?$', agent.text, re.MULTILINE)[0]
     kind = "digit" if sign.isdigit() else "letter"
     await agent.click(f'#area-buttons [data-type="{kind}"]')
 
@@ -337,6 +337,6 @@ async def identify_shape(agent: Agent) -> None:
 async def pick_greatest(agent: Agent) -> None:
     """Turn the card with the greatest number."""
     await agent.look()
-    numbers = [int(n) for n in re.findall(r'\[cursor=pointer\]: "(\d+)"', agent.text)]
+    numbers = [int(n) for n in re.findall(r'"(\d+)" \[', agent.text)]
     await agent.click(f"#cardholder > div >> nth={numbers.index(max(numbers))}")
     await agent.click("#submit")

@@ -43,7 +43,7 @@ async def drag_item(agent: Agent) -> None:
     """Drag an item of a list, or of a grid, to where it is wanted."""
     name, where = asked(agent, r"Drag (\S+) (?:to the )?(.+?)\.?$")
     await agent.look()
-    names = re.findall(r"generic \[ref=\w+\]: (\S+)$", agent.text, re.MULTILINE)
+    names = re.findall(r"^ *- (\S+)$", agent.text, re.MULTILINE)
     wide = GRID_WIDTH if len(names) > 5 else 1  # noqa: PLR2004  # a list has five
     item = names.index(name)
     await sort(agent, item, _place(where, item, len(names), wide))
@@ -74,10 +74,10 @@ async def sort(agent: Agent, item: int, to: int) -> None:
 @solves("drag-sort-numbers")
 async def sort_numbers(agent: Agent) -> None:
     """Drag numbers to where they belong, one after the other."""
-    pattern = r'generic \[ref=\w+\]: "(-?\d+)"'
+    pattern = re.compile(r"^ *- (-?\d+)$", re.MULTILINE)
     await agent.look()
-    for place in range(len(re.findall(pattern, agent.text))):
-        now = [int(n) for n in re.findall(pattern, await agent.look())]
+    for place in range(len(pattern.findall(agent.text))):
+        now = [int(n) for n in pattern.findall(await agent.look())]
         item = now.index(min(now[place:]), place)
         if item != place:
             await sort(agent, item, place)
@@ -107,7 +107,7 @@ async def edit_text(agent: Agent) -> None:
     """Select a word or everything, and give it a style or a colour."""
     (style,) = asked(agent, r"the (?:style|color) (\w+)")
     await agent.click(".ql-editor")
-    shown = re.findall(r"paragraph \[ref=\w+\]: (.+)", agent.text)[0]
+    shown = re.findall(r"^ *(.+)\n *Visit URL:", agent.text, re.MULTILINE)[0]
     if word := re.findall(r"give the text (.+?) the", agent.prompt):
         words = shown.split(" ")
         before = len(" ".join([*words[: words.index(word[0])], ""]))
@@ -152,7 +152,7 @@ async def warmer(
     for by_x, by_y in places:
         place = (spot[0] + by_x, spot[1] + by_y)
         view = await agent.step({"type": "move", "point": {"x": place[0], "y": place[1]}})
-        if re.search(rf"\]: (?:{WARMER[heat]})$", view.text, re.MULTILINE):
+        if re.search(rf"^ *(?:{WARMER[heat]})$", view.text, re.MULTILINE):
             return place
     raise LookupError(f"nothing is {heat} around {spot}")
 

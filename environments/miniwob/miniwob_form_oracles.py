@@ -88,7 +88,7 @@ async def find_word(agent: Agent) -> None:
     """Count the words of a paragraph."""
     (number,) = asked(agent, r"(\d+)(?:st|nd|rd|th) word")
     await agent.look()
-    text = re.findall(r"paragraph \[ref=\w+\]: (.+)", agent.text)[0]
+    text = re.findall(r"^ *(.+)\n *textbox \[", agent.text, re.MULTILINE)[0]
     await agent.type(re.sub(r"[^a-zA-Z]", "", text.split()[int(number) - 1]), "#answer-input")
     await submit(agent)
 
@@ -121,8 +121,8 @@ async def solve_equation(agent: Agent) -> None:
 async def read_letters(agent: Agent) -> None:
     """Type the letters of a twisted picture, as a screen reader has them."""
     await agent.look()
-    letters = re.findall(r'generic \[ref=\w+\]: (?:"(.)"|(.))$', agent.text, re.MULTILINE)
-    await agent.type("".join(a or b for a, b in letters), "#tt")
+    letters = re.findall(r"^ *(\S)$", agent.text, re.MULTILINE)
+    await agent.type("".join(letters), "#tt")
     await submit(agent)
 
 
@@ -151,7 +151,7 @@ async def highlight(agent: Agent) -> None:
 async def find_last_word(agent: Agent) -> None:
     """Type the last word of a long text."""
     await agent.look()
-    text = re.findall(r"textbox \[ref=\w+\]: (.+)", agent.text)[0]
+    text = re.findall(r"textbox \[[^]]*\]: (.+)", agent.text)[0]
     await agent.type(re.sub(r"[^a-zA-Z0-9]", "", text.split()[-1]), "#answer-input")
     await submit(agent)
 
@@ -169,13 +169,11 @@ async def scroll_text(agent: Agent) -> None:
 async def read_table(agent: Agent) -> None:
     """Type values that stand in a table."""
     await agent.look()
-    cells = re.findall(r'cell "([^"]*)"', agent.text)
-    values = dict(zip(cells[::2], cells[1::2], strict=True))
+    values = dict(re.findall(r"^ *\| (.+?) \| (.+)$", agent.text, re.MULTILINE))
     if names := re.findall(r"value of (.+) into", agent.prompt):
         await agent.type(values[names[0]], "#tt")
     else:
-        label = re.compile(r"generic \[ref=\w+\]: \"?([A-Z][\w ]+):?\"?$", re.MULTILINE)
-        labels = label.findall(agent.text)
+        labels = re.findall(r"^ *([A-Z][\w ]+):\n *textbox", agent.text, re.MULTILINE)
         for field, name in zip(("#tt1", "#tt2"), labels, strict=True):
             await agent.type(values[name], field)
     await submit(agent)
@@ -186,7 +184,7 @@ async def use_spinner(agent: Agent) -> None:
     """Type a number into a spinner."""
     (number,) = asked(agent, r"Select (-?\d+)")
     await agent.look()
-    while (shown := int(re.findall(r'spinbutton .*: "(-?\d+)"', agent.text)[0])) != int(number):
+    while (shown := int(re.findall(r"spinbutton .*: (-?\d+)", agent.text)[0])) != int(number):
         await agent.click(f".ui-spinner-{'up' if shown < int(number) else 'down'}")
     await submit(agent)
 
@@ -203,7 +201,7 @@ async def slide(agent: Agent, slider: str, value: int, shown: int) -> None:
 async def slider_values(agent: Agent) -> list[int]:
     """What the sliders show, from top to bottom."""
     await agent.look()
-    return [int(n) for n in re.findall(r'generic \[ref=\w+\]: "(-?\d+)"', agent.text)]
+    return [int(n) for n in re.findall(r"^ *(-?\d+)$", agent.text, re.MULTILINE)]
 
 
 @solves("use-slider")
@@ -287,7 +285,7 @@ async def delete_file(agent: Agent) -> None:
     await agent.click("#terminal")
     await agent.type("ls", enter=True)
     kind = re.findall(r"extension (\.\S+)", agent.prompt)
-    names = re.findall(r"generic \[ref=\w+\]: (.+)", agent.text)[-2].split()
+    names = re.findall(r"^ *(.+)\n *user\$ ", agent.text, re.MULTILINE)[-1].split()
     fits = [n for n in names if (n.endswith(kind[0]) if kind else "." not in n)]
     await agent.type(f"rm {fits[0]}", enter=True)
 
@@ -298,7 +296,7 @@ async def complete(agent: Agent) -> None:
     start, *end = quoted(agent)
     await agent.type(start, "#tags")
     for _ in range(20):
-        found = re.findall(r'generic \[ref=\w+\]: "?([^"\n]+)', agent.text)
+        found = re.findall(r"^ *- (?:\[[^]]*\] )?(.+)$", agent.text, re.MULTILINE)
         fits = [n for n in found if n.startswith(start) and n.endswith(end[0] if end else "")]
         if fits:
             break

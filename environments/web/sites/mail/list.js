@@ -105,7 +105,7 @@ async function render(main) {
     h("p", { id: "every", hidden: true, class: "notice" }, `All on this page are selected. `, button(`Select all ${data.total} conversations`, pickEvery)),
     rows.length ? h("ul", { class: "rows", "aria-label": title }, rows.map(row))
       : h("p", { class: "empty" }, view.q === null ? "There is nothing here." : "Nothing was found. Use fewer words, or look at the search help."),
-    pager(data.page, data.pages));
+    pager(data.page, data.pages) ?? "");
 }
 
 const focused = () => document.activeElement?.closest?.(".row");

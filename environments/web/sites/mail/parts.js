@@ -52,7 +52,7 @@ export function nextMonday(iso) {
 export function say(text, { bad = false, action = null } = {}) {
   const toast = find("#toast");
   toast.className = bad ? "bad" : "";
-  toast.replaceChildren(text && h("span", {}, text), action && h("button", { type: "button", onclick: action.run }, action.name),
+  toast.replaceChildren(text && h("span", {}, text), action ? h("button", { type: "button", onclick: action.run }, action.name) : "",
     text && h("button", { type: "button", class: "close", "aria-label": "Dismiss message", onclick: () => say("") }, "×"));
 }
 

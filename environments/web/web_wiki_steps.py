@@ -54,7 +54,7 @@ def fact(agent: Agent, name: str) -> str:
 
 
 def below(text: str, words: str) -> str:
-    """What a page says below the heading that begins with these words."""
+    """The lines of a page below the heading that begins with these words."""
     return text[heading(words, begins=True).search(text).end() :]
 
 

@@ -4,15 +4,16 @@ A tree goes in, lines come out. docs/reading.md describes their form. Each word 
 texts stands in the lines, in the order of reading. Each ref of an element to act on does once.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import NamedTuple, Self
 
+from hud_mcp.worlds.browser.labels import labelled, without_labels
+from hud_mcp.worlds.browser.lines import Piece, after, counted, indented, joined
 from hud_mcp.worlds.browser.phrases import (
     ACTED,
-    CHECKS,
     FIELDS,
+    INLINE,
+    MOVED,
     address,
     choices,
     mark,
@@ -22,25 +23,10 @@ from hud_mcp.worlds.browser.phrases import (
 )
 from hud_mcp.worlds.browser.tree import NOTICE, TEXT, Node, text_of
 
-__all__ = ["Line", "cut", "outline"]
+__all__ = ["outline"]
 
-INLINE = frozenset(
-    (
-        "abbr",
-        "code",
-        "deletion",
-        "emphasis",
-        "insertion",
-        "mark",
-        "strong",
-        "subscript",
-        "superscript",
-        "term",
-        "time",
-    )
-)
 EDITED = {"deletion": "~~", "insertion": "++"}
-"""What stands around text that was taken out or put in."""
+"""The marks around a text that was taken out or put in."""
 
 PROSE = frozenset({"caption", "definition", "heading", "label", "legend", "paragraph", "term"})
 WRAPPERS = frozenset({"document", "generic", "none", "paragraph", "presentation", "rowgroup"})
@@ -59,48 +45,8 @@ NAMES = {"generic": "", "iframe": "frame"}
 MAX_LINE = 160
 """The most characters to which things that stand beside each other share a line."""
 
-_MOVED = frozenset({"drag", "edit", "scrolls"})
-"""Facts by which any element is one to act on."""
-
-_CLOSING = tuple(",.;:!?)]}…")
 _GAP = Node("gap")
 """The place where one block ends and the next begins."""
-
-
-class Line(str):
-    """A line that is one of several of a kind, such as a row of a table.
-
-    Attributes:
-        kind: The kind, in the plural.
-        part: The name and the ref of the whole.
-    """
-
-    __slots__ = ("kind", "part")
-
-    kind: str
-    part: tuple[str, str]
-
-    @classmethod
-    def of(cls, text: str, kind: str, whole: Node) -> Self:
-        """Return a line of an element that has several."""
-        line = cls(text)
-        line.kind, line.part = kind, (whole.name, whole.ref)
-        return line
-
-    def indented(self) -> Self:
-        """Return the line one step further in."""
-        line = type(self)(f" {self}")
-        line.kind, line.part = self.kind, self.part
-        return line
-
-
-class _Piece(NamedTuple):
-    """A part of a line."""
-
-    text: str
-    is_text: bool = True
-    starts_block: bool = False
-    ends_line: bool = False
 
 
 @dataclass
@@ -129,31 +75,6 @@ def outline(root: Node, url: str, *, whole: bool = False) -> list[str]:
     return list(_Outline(root, url, whole=whole).flow(root.children, _Place(root)))
 
 
-def cut(lines: Sequence[str], room: int) -> list[str]:
-    """Return the first lines, as many characters as there is room for, and what is left out."""
-    shown, size = 0, 200  # of the notices
-    while shown < len(lines) and size + len(lines[shown]) < room:
-        size += len(lines[shown]) + 1
-        shown += 1
-    return [*lines[:shown], *_left_out(lines[shown:])]
-
-
-def _left_out(lines: Sequence[str]) -> Iterator[str]:
-    first = lines[0].lstrip() if not isinstance(lines[0], Line) else lines[0]
-    if isinstance(first, Line):
-        same = list(takewhile(lambda line: getattr(line, "part", None) == first.part, lines))
-        name, ref = first.part
-        whole = f" of {quoted(name)}" if name else ""
-        observe = f", or observe {ref}" if ref else ""
-        yield f"… {len(same)} more {first.kind}{whole}; scroll{observe}"
-        lines = lines[len(same) :]
-    if lines:
-        titles = [line.strip() for line in lines if line.lstrip().startswith("# ")]
-        titles = titles or [line.strip() for line in lines if line.lstrip().startswith("#")]
-        below = f", with {', '.join(title[:40] for title in titles[:3])}" if titles else ""
-        yield f"… {len(lines)} more lines{below}; scroll to see them"
-
-
 class _Outline:
     """Writes the lines of one page."""
 
@@ -173,7 +94,7 @@ class _Outline:
         if not ref:
             return inside
         acted = node.role in ACTED or (hand and not in_hand)
-        acted = acted or not _MOVED.isdisjoint(states)
+        acted = acted or not MOVED.isdisjoint(states)
         # A listener is often that of a container, for events of the elements in it.
         if acted or ("click" in states and not inside and not in_hand):
             self._acted.add(node)
@@ -182,30 +103,30 @@ class _Outline:
 
     def flow(self, nodes: Sequence[Node], place: _Place) -> Iterator[str]:
         """Yield the lines of nodes that stand beside or below each other."""
-        line: list[_Piece] = []
+        line: list[Piece] = []
         for node in self._spliced(nodes):
             piece = None if node is _GAP else self._piece(node, place)
             if piece is not None:
                 if line and not self._fits(line, piece):
-                    yield _joined(line)
+                    yield joined(line)
                     line = []
                 line += [piece] if piece.text else []
                 continue
             if node.role == "definition" and line and node not in self._acted:
                 lines = list(self.flow(node.children, place))
-                yield from _after(f"{_joined(line)}:" if lines else _joined(line), lines)
+                yield from after(f"{joined(line)}:" if lines else joined(line), lines)
                 line = []
                 continue
             if line:
-                yield _joined(line)
+                yield joined(line)
                 line = []
             if node is not _GAP:
                 yield from self._block(node, place)
         if line:
-            yield _joined(line)
+            yield joined(line)
 
     @staticmethod
-    def _fits(line: Sequence[_Piece], piece: _Piece) -> bool:
+    def _fits(line: Sequence[Piece], piece: Piece) -> bool:
         if line[-1].ends_line:
             return False
         if piece.is_text or line[-1].is_text:  # a sentence is not torn apart
@@ -214,11 +135,11 @@ class _Outline:
 
     def _spliced(self, nodes: Sequence[Node]) -> Iterator[Node]:
         """Yield nodes, with the content of wrappers between gaps in place of these."""
-        for node in self._without_labels(nodes):
+        for node in without_labels(nodes, self._acted):
             if node.role not in WRAPPERS or node.name:
                 yield node
                 continue
-            field = _labelled(node) if node in self._acted else None
+            field = labelled(node) if node in self._acted else None
             if field is None and node in self._acted:
                 yield node
                 continue
@@ -226,35 +147,18 @@ class _Outline:
             yield from self._spliced(node.children) if field is None else field
             yield _GAP
 
-    def _without_labels(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Return nodes without the text of a label that names the field beside it.
-
-        A field that is drawn by its label has no ref of its own: it gets that of the label.
-        """
-        out: list[Node] = []
-        for i, node in enumerate(nodes):
-            label = _label(node) if len(nodes) > 1 else ""
-            beside = (*nodes[max(0, i - 1) : i], *nodes[i + 1 : i + 2]) if label else ()
-            field = next((f for f in map(_innermost, beside) if _is_named(f, label)), None)
-            if field is None or not _MOVED.isdisjoint(node.states):
-                out.append(node)
-            elif node in self._acted and not field.ref:
-                field.states = {**field.states, "ref": node.ref}
-                self._acted.add(field)
-        return out
-
-    def _piece(self, node: Node, place: _Place) -> _Piece | None:
+    def _piece(self, node: Node, place: _Place) -> Piece | None:
         """Return a node as a part of a line; None if it needs lines of its own."""
         role = node.role
         if role == TEXT:
-            return None if "\n" in node.name else _Piece(safe(node.name))
+            return None if "\n" in node.name else Piece(safe(node.name))
         plain = node not in self._acted
         if role in INLINE and plain:
             pieces = self._pieces(node.children, place)
             around = EDITED.get(role, "")
-            return None if pieces is None else _Piece(f"{around}{_joined(pieces)}{around}")
+            return None if pieces is None else Piece(f"{around}{joined(pieces)}{around}")
         if role == "separator" and plain:
-            return _Piece("")
+            return Piece("")
         return self._element(node, place) if self._is_phrase(node) else None
 
     def _is_phrase(self, node: Node) -> bool:
@@ -265,9 +169,9 @@ class _Outline:
             return False
         return not node.children or self._acted.isdisjoint(node.walk())
 
-    def _pieces(self, nodes: Sequence[Node], place: _Place) -> list[_Piece] | None:
+    def _pieces(self, nodes: Sequence[Node], place: _Place) -> list[Piece] | None:
         """Return nodes as parts of one line; None if one of them needs lines of its own."""
-        out: list[_Piece] = []
+        out: list[Piece] = []
         starts = False
         for node in self._spliced(nodes):
             if node is _GAP:
@@ -277,7 +181,7 @@ class _Outline:
                 inner = self._pieces(node.children or [Node(TEXT, node.name)], place)
                 starts = True
             elif node.role == TEXT:
-                inner = [_Piece(safe(" ".join(node.name.split())))]
+                inner = [Piece(safe(" ".join(node.name.split())))]
             else:
                 piece = self._piece(node, place)
                 inner = None if piece is None else [piece]
@@ -288,7 +192,7 @@ class _Outline:
                 starts = node.role in PROSE
         return out
 
-    def _element(self, node: Node, place: _Place) -> _Piece | None:
+    def _element(self, node: Node, place: _Place) -> Piece | None:
         """Return an element as a phrase; None if it is a text of several blocks."""
         role, acted = node.role, node in self._acted
         name, value = node.name, node.states.get("value", "")
@@ -302,7 +206,7 @@ class _Outline:
             if is_long and role in WRAPPERS:
                 return None
             rest = Node("", children=node.children)
-            content = safe(text_of(rest)) if pieces is None else _joined(pieces)
+            content = safe(text_of(rest)) if pieces is None else joined(pieces)
             name, rest_of_it = _name_and_rest(node, content, place)
             value = rest_of_it or value
         if "range" in node.states:
@@ -311,7 +215,7 @@ class _Outline:
         link = address(node, self._url, place.addresses)
         phrase = f"{told}{mark(node, acted=acted)}{link}".lstrip()
         text = f"{phrase}: {value}" if value else phrase
-        return _Piece(text, is_text=False, ends_line=bool(value))
+        return Piece(text, is_text=False, ends_line=bool(value))
 
     def _block(self, node: Node, place: _Place) -> Iterator[str]:
         """Yield the lines of a node that has lines of its own."""
@@ -331,7 +235,7 @@ class _Outline:
         elif role in LIVE and node not in self._acted:
             head = f"{role} {quoted(node.name)}" if node.children and not _is_told(node) else role
             lines = list(self.flow(node.children or [Node(TEXT, node.name)], place))
-            yield from _after(f"{head}:", lines) if lines else ()
+            yield from after(f"{head}:", lines) if lines else ()
         else:
             yield from self._container(node, place)
 
@@ -339,7 +243,7 @@ class _Outline:
         place.heading = text_of(node)
         nodes = node.children or [Node(TEXT, node.name)]
         pieces = self._pieces(nodes, place)
-        lines = list(self.flow(nodes, place)) if pieces is None else [_joined(pieces)]
+        lines = list(self.flow(nodes, place)) if pieces is None else [joined(pieces)]
         level = "#" * int(node.states.get("level") or 2)
         title = lines[0] if lines else ""
         yield f"{level} {title}{mark(node, acted=node in self._acted)}"
@@ -355,7 +259,7 @@ class _Outline:
         nodes = [each for each in node.children if not (shown and _says(each, shown))]
         lines = list(self._table(node, inner) if role in TABLES else self.flow(nodes, inner))
         if role in QUIET and "list" in role:
-            lines = [_counted(line, "items", node, "-") for line in lines]
+            lines = [counted(line, "items", node, "-") for line in lines]
         if not (shown or acted or role in LOUD) or role == "root":
             yield from lines
             return
@@ -363,7 +267,7 @@ class _Outline:
         link = address(node, self._url, place.addresses)
         head = f"{head}{mark(node, acted=acted)}{link}".lstrip()
         yield f"{head}:" if lines else head
-        yield from _indented(lines)
+        yield from indented(lines)
 
     def _item(self, node: Node) -> Iterator[str]:
         place = _Place(node)
@@ -373,9 +277,9 @@ class _Outline:
         lines = list(self.flow(nodes, place))
         if len(lines) > 1 and not any(each.role == "heading" for each in node.walk()):
             pieces = self._pieces(nodes, place)
-            whole = _joined(pieces) if pieces and all(each.is_text for each in pieces) else ""
+            whole = joined(pieces) if pieces and all(each.is_text for each in pieces) else ""
             lines = [whole] if 0 < len(whole) <= MAX_LINE else lines
-        yield from _after(f"-{mark(node, acted=node in self._acted)}", lines)
+        yield from after(f"-{mark(node, acted=node in self._acted)}", lines)
 
     def _table(self, node: Node, place: _Place) -> Iterator[str]:
         if node.name and node.name != place.heading:
@@ -384,7 +288,7 @@ class _Outline:
             if row is _GAP or (node.name and _says(row, node.name)):
                 continue
             for line in self.flow([row], place):
-                yield _counted(line, "rows", node, "|")
+                yield counted(line, "rows", node, "|")
             if row.children and all(cell.role == "columnheader" for cell in row.children):
                 yield "|--"
 
@@ -394,7 +298,7 @@ class _Outline:
         for cell in node.children or [Node(TEXT, node.name)]:
             nodes = (cell.children or [Node(TEXT, cell.name)]) if cell.role in CELLS else [cell]
             pieces = self._pieces(nodes, place)
-            content = " / ".join(self.flow(nodes, place)) if pieces is None else _joined(pieces)
+            content = " / ".join(self.flow(nodes, place)) if pieces is None else joined(pieces)
             cells.append(
                 content + mark(cell, acted=cell in self._acted) if cell.role in CELLS else content
             )
@@ -411,44 +315,6 @@ def _is_told(node: Node) -> bool:
     """Whether the texts in an element, or a name in it that is shown, say the element's name."""
     inside = [each.name for each in node.walk() if each.role not in ("button", "checkbox")]
     return words(node.name) <= frozenset[str]().union(*map(words, inside))
-
-
-def _label(node: Node) -> str:
-    if node.role == TEXT:
-        return node.name
-    only = node.role == "generic" and len(node.children) == 1
-    return node.children[0].name if only and node.children[0].role == TEXT else ""
-
-
-def _innermost(node: Node) -> Node:
-    while node.role == "generic" and not node.name and len(node.children) == 1:
-        node = node.children[0]
-    return node
-
-
-def _is_named(node: Node, label: str) -> bool:
-    return node.role in FIELDS | CHECKS | {"listbox"} and node.name == label
-
-
-def _labelled(node: Node) -> list[Node] | None:
-    """Return the one field in a label, with the texts there that do not name it; else None."""
-    inside = list(node.walk())
-    fields = [each for each in inside if each.role in ACTED and each.role != "option"]
-    if not _MOVED.isdisjoint(node.states):
-        return None
-    if len(fields) != 1 or fields[0].role not in FIELDS | CHECKS or not fields[0].ref:
-        return None
-    field = fields[0]
-    own = list(field.walk())
-    others = [each for each in inside if each is not field and each not in own]
-    if any(each.role not in INLINE | {TEXT, "generic"} for each in others):
-        return None
-    named = words(field.name)
-    return [
-        e
-        for e in inside
-        if e is field or (e in others and e.role == TEXT and not words(e.name) <= named)
-    ]
 
 
 def _content(field: Node) -> str:
@@ -474,31 +340,3 @@ def _name_and_rest(node: Node, content: str, place: _Place) -> tuple[str, str]:
         told = named - shown <= place.words_beside(node)
         return (content, "") if told else (name, "")
     return (content, "") if named <= shown else (name, content)
-
-
-def _joined(pieces: Sequence[_Piece]) -> str:
-    text = ""
-    was_text = False
-    for piece in pieces:
-        if text and not (piece.is_text and piece.text.startswith(_CLOSING)):
-            text += " · " if piece.starts_block and piece.is_text and was_text else " "
-        text += piece.text
-        was_text = piece.is_text
-    return text
-
-
-def _counted(line: str, kind: str, whole: Node, start: str) -> str:
-    if line.startswith(start) and not isinstance(line, Line):
-        return Line.of(line, kind, whole)
-    return line
-
-
-def _after(head: str, lines: Iterable[str]) -> Iterator[str]:
-    """Yield the first line behind a head, and the others below."""
-    first, *others = [*lines] or [""]
-    yield f"{head} {first}".rstrip()
-    yield from _indented(others)
-
-
-def _indented(lines: Collection[str]) -> Iterator[str]:
-    return (line.indented() if isinstance(line, Line) else f" {line}" for line in lines)

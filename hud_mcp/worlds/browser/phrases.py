@@ -8,12 +8,44 @@ from urllib.parse import urljoin, urlsplit
 
 from hud_mcp.worlds.browser.tree import Node, text_of
 
-__all__ = ["ACTED", "CHECKS", "FIELDS", "address", "choices", "mark", "quoted", "safe", "words"]
+__all__ = [
+    "ACTED",
+    "CHECKS",
+    "FIELDS",
+    "INLINE",
+    "MOVED",
+    "address",
+    "choices",
+    "mark",
+    "quoted",
+    "safe",
+    "words",
+]
 
 FIELDS = frozenset({"combobox", "searchbox", "slider", "spinbutton", "textbox"})
 CHECKS = frozenset({"checkbox", "menuitemcheckbox", "menuitemradio", "radio", "switch"})
 ACTED = FIELDS | CHECKS | {"button", "link", "listbox", "menuitem", "option", "tab", "treeitem"}
 """The roles of elements that a person acts on."""
+
+INLINE = frozenset(
+    (
+        "abbr",
+        "code",
+        "deletion",
+        "emphasis",
+        "insertion",
+        "mark",
+        "strong",
+        "subscript",
+        "superscript",
+        "term",
+        "time",
+    )
+)
+"""The roles of elements within a sentence."""
+
+MOVED = frozenset({"drag", "edit", "scrolls"})
+"""Facts by which any element is one to act on."""
 
 MAX_CHOICES = 200
 """The most characters of a select's options; a look at the select itself tells the others."""

@@ -7,7 +7,8 @@ from http import HTTPStatus
 from itertools import accumulate
 
 from hud_mcp.base.text import clip_text
-from hud_mcp.worlds.browser.outline import cut, outline
+from hud_mcp.worlds.browser.lines import cut
+from hud_mcp.worlds.browser.outline import outline
 from hud_mcp.worlds.browser.text import Reading
 from hud_mcp.worlds.browser.tree import Node, parse
 

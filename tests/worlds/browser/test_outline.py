@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tables import each_of
 
 from hud_mcp.values.refs import refs_in
-from hud_mcp.worlds.browser.outline import cut, outline
+from hud_mcp.worlds.browser.lines import cut
+from hud_mcp.worlds.browser.outline import outline
 from hud_mcp.worlds.browser.phrases import ACTED
 from hud_mcp.worlds.browser.tree import TEXT, Node, parse
 

@@ -1,0 +1,105 @@
+"""The lines of a page's text: their pieces, what stands below them, and what is left out."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple, Self
+
+from hud_mcp.worlds.browser.phrases import quoted
+from hud_mcp.worlds.browser.tree import Node
+
+__all__ = ["Piece", "after", "counted", "cut", "indented", "joined"]
+
+_NOTICES_CHARS = 200
+_CLOSING = tuple(",.;:!?)]}…")
+
+
+class Line(str):
+    """A line that is one of several of a kind, such as a row of a table.
+
+    Attributes:
+        kind: The kind, in the plural.
+        part: The name and the ref of the whole.
+    """
+
+    __slots__ = ("kind", "part")
+
+    kind: str
+    part: tuple[str, str]
+
+    @classmethod
+    def of(cls, text: str, kind: str, whole: Node) -> Self:
+        """Return a line of an element that has several."""
+        line = cls(text)
+        line.kind, line.part = kind, (whole.name, whole.ref)
+        return line
+
+    def indented(self) -> Self:
+        """Return the line one step further in."""
+        line = type(self)(f" {self}")
+        line.kind, line.part = self.kind, self.part
+        return line
+
+
+class Piece(NamedTuple):
+    """A part of a line."""
+
+    text: str
+    is_text: bool = True
+    starts_block: bool = False
+    ends_line: bool = False
+
+
+def cut(lines: Sequence[str], room: int) -> list[str]:
+    """Return the first lines, as many characters as there is room for, and what is left out."""
+    shown, size = 0, _NOTICES_CHARS
+    while shown < len(lines) and size + len(lines[shown]) < room:
+        size += len(lines[shown]) + 1
+        shown += 1
+    return [*lines[:shown], *_left_out(lines[shown:])]
+
+
+def _left_out(lines: Sequence[str]) -> Iterator[str]:
+    first = lines[0].lstrip() if not isinstance(lines[0], Line) else lines[0]
+    if isinstance(first, Line):
+        same = list(takewhile(lambda line: getattr(line, "part", None) == first.part, lines))
+        name, ref = first.part
+        whole = f" of {quoted(name)}" if name else ""
+        observe = f", or observe {ref}" if ref else ""
+        yield f"… {len(same)} more {first.kind}{whole}; scroll{observe}"
+        lines = lines[len(same) :]
+    if lines:
+        titles = [line.strip() for line in lines if line.lstrip().startswith("# ")]
+        titles = titles or [line.strip() for line in lines if line.lstrip().startswith("#")]
+        below = f", with {', '.join(title[:40] for title in titles[:3])}" if titles else ""
+        yield f"… {len(lines)} more lines{below}; scroll to see them"
+
+
+def joined(pieces: Sequence[Piece]) -> str:
+    """Return a line of pieces. A dot stands between texts of two blocks."""
+    text = ""
+    was_text = False
+    for piece in pieces:
+        if text and not (piece.is_text and piece.text.startswith(_CLOSING)):
+            text += " · " if piece.starts_block and piece.is_text and was_text else " "
+        text += piece.text
+        was_text = piece.is_text
+    return text
+
+
+def counted(line: str, kind: str, whole: Node, start: str) -> str:
+    """Return a line as one of several of an element, if it starts as those do."""
+    if line.startswith(start) and not isinstance(line, Line):
+        return Line.of(line, kind, whole)
+    return line
+
+
+def after(head: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the first line behind a head, and the others below."""
+    first, *others = [*lines] or [""]
+    yield f"{head} {first}".rstrip()
+    yield from indented(others)
+
+
+def indented(lines: Collection[str]) -> Iterator[str]:
+    """Yield lines one step further in."""
+    return (line.indented() if isinstance(line, Line) else f" {line}" for line in lines)

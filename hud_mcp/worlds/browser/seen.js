@@ -269,6 +269,7 @@
       || (moves(overflowX) && node.scrollWidth > node.clientWidth + 1);
   };
   const NATIVE = ['BUTTON', 'INPUT', 'LABEL', 'OPTION', 'SELECT', 'TEXTAREA'];
+  const isHost = node => ![null, 'false'].includes(given(node, 'contenteditable'));
   const factsOf = node => {
     const facts = [], note = (name, value) => {
       if (value === true) facts.push(name);
@@ -285,6 +286,9 @@
       note('click', marked || listens(node));
       note('scrolls', scrolls(node));
     }
+    // The tree leaves out a wrapper of one element: what is edited in it is that element.
+    const holder = node.parentElement;
+    if (holder && isHost(holder) && holder.childNodes.length === 1) note('edit', node.isContentEditable);
     if (node.attributes.length === 0) return facts;
     note('required', node.required === true || isTrue(node, 'aria-required'));
     note('readonly', node.readOnly === true || isTrue(node, 'aria-readonly'));
@@ -294,7 +298,7 @@
     const sort = given(node, 'aria-sort');
     note('sorted', sort === 'none' ? null : sort);
     note('drag', node.draggable && given(node, 'draggable') === 'true');
-    note('edit', node.isContentEditable && ![null, 'false'].includes(given(node, 'contenteditable')));
+    note('edit', isHost(node) && node.isContentEditable);
     note('value', valueOf(node));
     note('range', rangeOf(node));
     note('wrong', wrongOf(node));

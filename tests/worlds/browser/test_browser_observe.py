@@ -13,6 +13,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.values.action import ClickAction, CustomAction, Point, ScrollAction, TypeAction
 from hud_mcp.values.observation import Look
+from hud_mcp.values.refs import find_ref
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -42,6 +43,48 @@ async def test_the_text_says_where_one_is_and_what_the_fields_hold(browse: Brows
     assert re.search(r'textbox "Name" \[e\d+\]: Ann', text)
     assert re.search(r'checkbox "Gift" \[e\d+ checked\]', text)
     assert re.search(r"combobox \[e\d+\]: Blue \(Red \| Blue\)", text)
+
+
+FACTS = {
+    "<label>Name <input required></label>": r'textbox "Name" \[e\d+ required\]',
+    "<input aria-label=Mail aria-invalid=true aria-errormessage=m><p id=m>No @</p>": r'invalid "No @"\]',
+    "<input type=range min=1 max=9 value=4 aria-label=Volume>": r'slider "Volume" \[e\d+\]: 4 \(1\.\.9\)',
+    "<progress value=30 max=100 aria-label=Load></progress>": r'progressbar "Load": 30',
+    "<table><tr><th aria-sort=ascending>Item</th><th>Price</th></tr></table>": r"\| Item \[sorted ascending\]",
+    "<button aria-expanded=false>Menu</button>": r'button "Menu" \[e\d+ collapsed\]',
+    "<a href=/x aria-current=page>Here</a>": r'link "Here" \[e\d+ current\] /x',
+    "<details><summary>More</summary>x</details>": r'"More" \[e\d+ collapsed\]',
+    "<div draggable=true>Drag me</div>": r'"Drag me" \[e\d+ draggable\]',
+    "<div contenteditable><p>one</p></div>": r"textbox \[e\d+ editable\]: one",
+    "<div style='height:50px;overflow:auto'><p>1<p>2<p>3<p>4</div>": r"\[e\d+ scrolls\]:\n 1\n 2",
+    "<div onclick='1'>listens</div>": r'"listens" \[e\d+\]',
+}  # fmt: skip
+
+
+async def test_a_text_has_the_facts_that_a_snapshot_leaves_out(browse: Browse) -> None:
+    """States, ranges, orders, and everything else that one can act on has a ref."""
+    text = await read(await browse("".join(FACTS)))
+    assert [pattern for pattern in FACTS.values() if not re.search(pattern, text)] == [], text
+
+
+async def test_a_part_is_read_alone(browse: Browse) -> None:
+    """By its ref, with all options of a select, up to the limit, and from a line on."""
+    options = "".join(f"<option>Country {i}</option>" for i in range(60))
+    rows = "".join(f"<tr><td>Item {i}</td></tr>" for i in range(200))
+    world = await browse(
+        f"<select aria-label=Country>{options}</select><table>{rows}</table><p>Last</p>"
+    )
+    whole = await read(world, max_text_chars=2000)
+    select = find_ref(whole, 'combobox "Country"')
+    assert f"more; observe {select}" in whole
+    assert "Country 59" in await read(world, part=select or "")
+    (table,) = re.findall(r"more rows; scroll, or observe (e\d+)", whole)
+    first = await read(world, part=table, max_text_chars=1000)
+    assert "Last" not in first
+    (rest,) = re.findall(rf"more lines; observe ({table}:\d+) shows them", first)
+    shown = first.count("| Item")
+    assert f"\n| Item {shown}\n" in await read(world, part=rest, max_text_chars=1000)
+    assert "There is no 'e999' in the page now" in await read(world, part="e999")
 
 
 async def test_looking_changes_nothing(browse: Browse) -> None:

@@ -285,7 +285,7 @@ async def delete_file(agent: Agent) -> None:
     await agent.click("#terminal")
     await agent.type("ls", enter=True)
     kind = re.findall(r"extension (\.\S+)", agent.prompt)
-    names = re.findall(r"^ *(.+)\n *user\$ ", agent.text, re.MULTILINE)[-1].split()
+    names = re.findall(r"^ *(.+)\n *user\$", agent.text, re.MULTILINE)[-1].split()
     fits = [n for n in names if (n.endswith(kind[0]) if kind else "." not in n)]
     await agent.type(f"rm {fits[0]}", enter=True)
 

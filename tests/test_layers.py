@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import grimp
 import pytest
 from tables import each_of
 from waiting import PATIENCE_S
@@ -324,3 +325,13 @@ def test_a_fresh_process_loads_nothing_that_it_does_not_use() -> None:
     )
     loaded = dict(zip(LIGHT, done.stdout.splitlines(), strict=True))
     assert {program: names for program, names in loaded.items() if names} == {}
+
+
+def test_no_module_imports_itself_by_a_way_around() -> None:
+    """Nor a package one of its own: imports in functions and those for types alone count too."""
+    graph = grimp.build_graph("hud_mcp", cache_dir=None)
+    waiting = {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
+    while done := [each for each, imported in waiting.items() if not imported & waiting.keys()]:
+        for each in done:
+            del waiting[each]
+    assert waiting == {}

@@ -25,7 +25,5 @@ if TYPE_CHECKING:
         OpenAICompatibleProvider as OpenAICompatibleProvider,
     )
     from pydantic_ai.tools import ToolDefinition as ToolDefinition
-
-    from hud_mcp.plugins.models.wire import WireClient as WireClient
 else:
     __getattr__ = lazy_names(__name__)

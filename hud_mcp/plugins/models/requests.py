@@ -341,10 +341,13 @@ def find_computer(provider: str, version: ComputerVersion) -> Computer:
 
 
 def _client_for(provider: str, computer: Computer | None) -> "WireClient":
+    # The libraries' own client loads with this module, so it waits for the first model.
+    from hud_mcp.plugins.models.wire import WireClient  # noqa: PLC0415
+
     if computer is not None:
-        return models.WireClient(computer.send, computer.receive, computer.headers)
+        return WireClient(computer.send, computer.receive, computer.headers)
     chat = provider == "openai-compatible"
-    return models.WireClient(receive=read_completion if chat else None)
+    return WireClient(receive=read_completion if chat else None)
 
 
 def _recorded(call: "ToolCallPart") -> dict[str, Any] | str:

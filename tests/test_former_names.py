@@ -32,7 +32,7 @@ def test_a_former_name_has_what_its_homes_have(name: str) -> None:
 def test_type_checkers_read_the_same_from_a_stub(name: str) -> None:
     """Each stub imports all that the homes have, and nothing else.
 
-    It names what a home gathers as it loads, which type checkers and the reference cannot know.
+    It names what a home gathers as it loads, or loads later: tools that run nothing miss that.
     """
     path = ROOT.joinpath(*name.split(".")[1:])
     (stub,) = [each for each in (path / "__init__.pyi", path.with_suffix(".pyi")) if each.exists()]
@@ -42,7 +42,7 @@ def test_type_checkers_read_the_same_from_a_stub(name: str) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     ]
-    if name == "hud_mcp.carl":
+    if name in ("hud_mcp.carl", "hud_mcp.env"):
         (home,) = NAMES[name]
         public = importlib.import_module(home).__all__
         assert sorted(given) == sorted((home, each) for each in public)

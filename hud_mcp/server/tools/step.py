@@ -33,7 +33,7 @@ __all__ = ["ACT", "STEP", "as_taken"]
 
 _OBSERVED = ("full", "changes")
 
-_REF = re.compile(r"\W*(?:ref=)?[a-z]+\d\w*\]?(?::\d+)?\s*")
+_REF = re.compile(r"\W*(?:ref=)?[a-z]+\d\w*\]?(?::\d{1,6})?\s*")
 
 _ALSO: Mapping[str, Argument] = {
     "observe": Argument(

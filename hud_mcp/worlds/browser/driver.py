@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Playwright
 
 __all__ = [
+    "FACTS_MARK",
     "NEAR",
     "SEEN",
     "TARGET",
@@ -57,7 +58,16 @@ A handle of an element would do the same. But Playwright first puts 300 KB of sc
 document's own world, which takes 40 ms.
 """
 
-_SEEN = Path(__file__).with_name("seen.js").read_text().replace("__KEY__", TRACKER)
+FACTS_MARK = secrets.token_hex(6)
+"""The mark of the facts beside a tree. No page can write it: its scripts do not see that world."""
+
+_SEEN = (
+    Path(__file__)
+    .with_name("seen.js")
+    .read_text()
+    .replace("__KEY__", TRACKER)
+    .replace("__FACTS__", FACTS_MARK)
+)
 _NEAR = Path(__file__).with_name("near.js").read_text().replace("__KEY__", TRACKER)
 
 _TARGET = """(() => {

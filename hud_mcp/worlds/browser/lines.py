@@ -4,12 +4,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple, Self
 
+from hud_mcp.base.text import clip_and_count
 from hud_mcp.worlds.browser.phrases import quoted
 from hud_mcp.worlds.browser.tree import Node
 
 __all__ = ["Piece", "after", "counted", "cut", "indented", "joined"]
 
-_NOTICES_CHARS = 200
+_NOTICES_CHARS = 240
+"""The room for what is said of the lines that are left out."""
+_LONG_CHARS = 1_000
+"""The longest line that is left out whole."""
 _CLOSING = tuple(",.;:!?)]}…")
 
 
@@ -55,23 +59,33 @@ def cut(lines: Sequence[str], room: int) -> list[str]:
     while shown < len(lines) and size + len(lines[shown]) < room:
         size += len(lines[shown]) + 1
         shown += 1
-    return [*lines[:shown], *_left_out(lines[shown:])]
+    if len(lines[shown]) <= _LONG_CHARS:
+        return [*lines[:shown], *_left_out(lines[shown:])]
+    # A line that is a page of its own is divided, for else nothing of it could be read.
+    begun = clip_and_count(lines[shown], max(0, room - size))
+    return [*lines[:shown], begun, *_left_out(lines[shown + 1 :])]
 
 
 def _left_out(lines: Sequence[str]) -> Iterator[str]:
+    if not lines:
+        return
     first = lines[0].lstrip() if not isinstance(lines[0], Line) else lines[0]
     if isinstance(first, Line):
         same = list(takewhile(lambda line: getattr(line, "part", None) == first.part, lines))
         name, ref = first.part
         whole = f" of {quoted(name)}" if name else ""
         observe = f", or observe {ref}" if ref else ""
-        yield f"… {len(same)} more {first.kind}{whole}; scroll{observe}"
+        yield f"… {_more(len(same), first.kind)}{whole}; scroll{observe}"
         lines = lines[len(same) :]
     if lines:
         titles = [line.strip() for line in lines if line.lstrip().startswith("# ")]
         titles = titles or [line.strip() for line in lines if line.lstrip().startswith("#")]
         below = f", with {', '.join(title[:40] for title in titles[:3])}" if titles else ""
-        yield f"… {len(lines)} more lines{below}; scroll to see them"
+        yield f"… {_more(len(lines), 'lines')}{below}; scroll to see more"
+
+
+def _more(count: int, kind: str) -> str:
+    return f"{count} more {kind if count > 1 else kind.removesuffix('s')}"
 
 
 def joined(pieces: Sequence[Piece]) -> str:

@@ -4,8 +4,10 @@ A tree goes in, lines come out. docs/reading.md describes their form. Each word 
 texts stands in the lines, in the order of reading. Each ref of an element to act on does once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hud_mcp.worlds.browser.labels import labelled, without_labels
 from hud_mcp.worlds.browser.lines import Piece, after, counted, indented, joined
@@ -17,6 +19,7 @@ from hud_mcp.worlds.browser.phrases import (
     address,
     choices,
     mark,
+    plain,
     quoted,
     safe,
     words,
@@ -57,11 +60,15 @@ class _Place:
     heading: str = ""
     addresses: frozenset[str] = frozenset()
 
-    def words_beside(self, node: Node) -> frozenset[str]:
-        """Return the words in the place that are not those of a node or of the nodes in it."""
-        own = {node, *node.walk()}
-        others = (each.name for each in self.node.walk() if each not in own)
-        return frozenset[str]().union(*map(words, others))
+    @cached_property
+    def _uses(self) -> Counter[str]:
+        """The number of nodes in the place whose name has a word."""
+        return Counter(word for each in self.node.walk() for word in words(each.name))
+
+    def says(self, sought: Collection[str], node: Node) -> bool:
+        """Whether the place has words also beside a node and the nodes in it."""
+        own = Counter(word for each in (node, *node.walk()) for word in words(each.name))
+        return all(self._uses[word] > own[word] for word in sought)
 
 
 def outline(root: Node, url: str, *, whole: bool = False) -> list[str]:
@@ -82,6 +89,7 @@ class _Outline:
         self._url = url
         self._whole = whole
         self._acted: set[Node] = set()
+        self._around: set[Node] = set()  # elements with one to act on in them
         self._find_acted(root, in_hand=False)
 
     def _find_acted(self, node: Node, *, in_hand: bool) -> bool:
@@ -91,6 +99,8 @@ class _Outline:
         inside = False
         for child in node.children:
             inside |= self._find_acted(child, in_hand=in_hand or hand)
+        if inside:
+            self._around.add(node)
         if not ref:
             return inside
         acted = node.role in ACTED or (hand and not in_hand)
@@ -167,7 +177,7 @@ class _Outline:
             return True
         if "scrolls" in node.states or node.role not in PHRASES:
             return False
-        return not node.children or self._acted.isdisjoint(node.walk())
+        return node not in self._around
 
     def _pieces(self, nodes: Sequence[Node], place: _Place) -> list[Piece] | None:
         """Return nodes as parts of one line; None if one of them needs lines of its own."""
@@ -181,7 +191,7 @@ class _Outline:
                 inner = self._pieces(node.children or [Node(TEXT, node.name)], place)
                 starts = True
             elif node.role == TEXT:
-                inner = [Piece(safe(" ".join(node.name.split())))]
+                inner = [Piece(plain(node.name))]
             else:
                 piece = self._piece(node, place)
                 inner = None if piece is None else [piece]
@@ -195,7 +205,7 @@ class _Outline:
     def _element(self, node: Node, place: _Place) -> Piece | None:
         """Return an element as a phrase; None if it is a text of several blocks."""
         role, acted = node.role, node in self._acted
-        name, value = node.name, node.states.get("value", "")
+        name, value = node.name, plain(node.states.get("value", ""))
         if role == "combobox" and any(each.role == "option" for each in node.walk()):
             value = choices(node, whole=self._whole)
         elif role in FIELDS or "edit" in node.states:
@@ -210,7 +220,7 @@ class _Outline:
             name, rest_of_it = _name_and_rest(node, content, place)
             value = rest_of_it or value
         if "range" in node.states:
-            value = f"{value} ({node.states['range']})".lstrip()
+            value = f"{value} ({plain(node.states['range'])})".lstrip()
         told = " ".join(each for each in (NAMES.get(role, role), name and quoted(name)) if each)
         link = address(node, self._url, place.addresses)
         phrase = f"{told}{mark(node, acted=acted)}{link}".lstrip()
@@ -252,8 +262,9 @@ class _Outline:
     def _container(self, node: Node, place: _Place) -> Iterator[str]:
         role, name = node.role, node.name
         acted = node in self._acted
-        title = next((text_of(each) for each in node.walk() if each.role == "heading"), "")
-        shown = name if name and name not in (place.heading, title) else ""
+        shown = "" if name == place.heading else name
+        if shown and shown == next((text_of(n) for n in node.walk() if n.role == "heading"), ""):
+            shown = ""  # its first heading says it
         around = node if role in ("article", "figure", "group", "dialog") else place.node
         inner = _Place(around, place.heading, place.addresses | {node.props.get("url", "")})
         nodes = [each for each in node.children if not (shown and _says(each, shown))]
@@ -322,7 +333,7 @@ def _content(field: Node) -> str:
     value = "\n".join(each.name for each in field.walk() if each.role == TEXT)
     if not value:
         hint = field.props.get("placeholder", "")
-        return f"({safe(hint)})" if hint and hint != field.name else ""
+        return f"({plain(hint)})" if hint and hint != field.name else ""
     return quoted(value) if "\n" in value or value != value.strip() else safe(value)
 
 
@@ -337,6 +348,6 @@ def _name_and_rest(node: Node, content: str, place: _Place) -> tuple[str, str]:
     if not shown:
         return name, content
     if shown < named:
-        told = named - shown <= place.words_beside(node)
+        told = place.says(named - shown, node)
         return (content, "") if told else (name, "")
     return (content, "") if named <= shown else (name, content)

@@ -17,6 +17,7 @@ __all__ = [
     "address",
     "choices",
     "mark",
+    "plain",
     "quoted",
     "safe",
     "words",
@@ -73,7 +74,10 @@ _UNTOLD = frozenset({"aria-hidden", "click", "cursor", "level", "range", "ref", 
 """The states that are no part of the brackets."""
 
 _WORD = re.compile(r"\w+")
-_REF = re.compile(r"\[(?=(?:f\d+)?e\d|link\d)")
+_REF = re.compile(r"\[(?=ref=|(?:f\d+)?e\d|link\d)")
+_BLANK = re.compile(r"\s+")
+_CACHED_CHARS = 400
+"""The longest address whose short form is kept."""
 _UNPLAIN = re.compile(r'["\\\x00-\x1f]')
 
 
@@ -85,6 +89,11 @@ def words(text: str) -> frozenset[str]:
 def safe(text: str) -> str:
     """Return a page's own text, in which nothing reads as a ref."""
     return _REF.sub(r"\\[", text) if "[" in text else text
+
+
+def plain(text: str) -> str:
+    """Return a page's own text in one line, in which nothing reads as a ref."""
+    return safe(" ".join(text.split()))
 
 
 def quoted(text: str) -> str:
@@ -124,11 +133,15 @@ def address(node: Node, page: str, known: Collection[str]) -> str:
     given = node.props.get("url", "")
     if not given or given in known:
         return ""
-    return _short(given, page)
+    return _short(given, page) if len(given) + len(page) <= _CACHED_CHARS else _shorten(given, page)
 
 
 @lru_cache(maxsize=4096)
 def _short(given: str, page: str) -> str:
+    return _shorten(given, page)
+
+
+def _shorten(given: str, page: str) -> str:
     if given == "#" or given.startswith("javascript:"):
         return ""
     here, full = urlsplit(page), urlsplit(urljoin(page, given))
@@ -138,6 +151,7 @@ def _short(given: str, page: str) -> str:
             same = full.query == here.query and full.fragment
             path = f"#{full.fragment}" if same else path.removeprefix(full.path) or path
         given = path if ":" in given else min(given, path, key=len)
+    given = safe(_BLANK.sub("%20", given))
     return f" {given}" if len(given) <= MAX_URL else f" {given[: MAX_URL - 1]}…"
 
 

@@ -9,6 +9,7 @@ from itertools import accumulate
 from hud_mcp.base.text import clip_text
 from hud_mcp.worlds.browser.lines import cut
 from hud_mcp.worlds.browser.outline import outline
+from hud_mcp.worlds.browser.phrases import safe
 from hud_mcp.worlds.browser.text import Reading
 from hud_mcp.worlds.browser.tree import Node, parse
 
@@ -22,7 +23,7 @@ _NOTICE_CHARS = 200
 
 _REF = re.compile(r"(?<!\\)\[((?:f\d+)?e\d+|link\d+)(?=[ \]])")
 _FOCUSED = re.compile(r" focused(?=[ \]])")
-_PART = re.compile(r"[\[\s@]*(?:ref=)?((?:f\d+)?e\d+|link\d+)\]?(?::(\d+))?\s*")
+_PART = re.compile(r"[\[\s@]*(?:ref=)?((?:f\d+)?e\d+|link\d+)\]?(?::(\d{1,6}))?\s*")
 
 
 def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
@@ -56,7 +57,10 @@ def render_part(reading: Reading, part: str, notes: Sequence[str], *, max_chars:
     if node is None:
         told = f"There is no {ref!r} in the page now: observe full shows the refs that there are."
         return "\n".join([*head, told])
-    lines = outline(Node("root", children=[node]), reading.url, whole=True)[first - 1 :]
+    every = outline(Node("root", children=[node]), reading.url, whole=True)
+    lines = every[max(0, first - 1) :]
+    if not lines:
+        return "\n".join([*head, f"{ref} has {len(every)} lines now: observe {ref} shows them."])
     room = max_chars - sum(len(line) + 1 for line in head) - _NOTICE_CHARS
     ends = list(accumulate(len(line) + 1 for line in lines))
     shown = next((i for i, size in enumerate(ends) if size > room), len(lines)) or 1
@@ -118,7 +122,7 @@ def _head(reading: Reading, notes: Sequence[str]) -> list[str]:
         head.append(f"Status: {reading.status} {_phrase(reading.status)}".rstrip())
     if reading.scrolled:
         head.append(f"Scrolled: {reading.scrolled}")
-    return [*head, *notes]
+    return [safe(line) for line in (*head, *notes)]  # titles and dialogs are the page's own words
 
 
 def _phrase(status: int) -> str:

@@ -7,13 +7,13 @@
 // than LONG characters the part that is in view. Frames follow for a while after their page, which
 // Playwright asks first; what else an author asks of it is as ever.
 //
-// BREAK, BLANK, EDITOR, UNNAMED and FACTS are characters of our own; `seen.py` reads them. Between
-// two FACTS, at the end of a document, stand the facts that Playwright's tree has no form for, such
-// as `e12 required;e15 sorted=ascending`.
+// BREAK, BLANK, EDITOR and UNNAMED are characters of our own; `seen.py` reads them. Between two FACTS,
+// at the end of a document, stand the facts that Playwright's tree has no form for, such as
+// `e12 required;e15 sorted=ascending`. A page that could write FACTS could rename others' elements.
 (() => {
   const KEY = '__KEY__', LONG = 4000, MOST = 7500, FEW = 300, NAME = 900, FOLLOWS_MS = 3000;
   const BREAK = '\u{10fa10}', BLANK = '\u{10fa11}', EDITOR = '\u{10fa12}', UNNAMED = '\u{10fa13}',
-    FACTS = '\u{10fa14}', MASK = '\u2022';
+    FACTS = '\u{10fa14}__FACTS__\u{10fa14}', MASK = '\u2022';
   if (KEY in window) return { query: () => null, queryAll: () => [] };  // the page's own world
   const own = (type, name) => Object.getOwnPropertyDescriptor(type.prototype, name);
   const nodeValue = own(Node, 'nodeValue'), childNodes = own(Node, 'childNodes');
@@ -296,7 +296,7 @@
     note('collapsed', given(node, 'aria-expanded') === 'false');
     note('current', currentOf(node));
     const sort = given(node, 'aria-sort');
-    note('sorted', sort === 'none' ? null : sort);
+    note('sorted', ['ascending', 'descending', 'other'].includes(sort) ? sort : null);
     note('drag', node.draggable && given(node, 'draggable') === 'true');
     note('edit', isHost(node) && node.isContentEditable);
     note('value', valueOf(node));

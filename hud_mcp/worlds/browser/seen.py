@@ -8,10 +8,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from hud_mcp.worlds.browser.driver import FACTS_MARK
+
 __all__ = ["add_facts", "name_links", "unmark"]
 
-_FACTS = "\U0010fa14"
-_TOLD = re.compile(f"{_FACTS}([^{_FACTS}]*){_FACTS}")
+_FACTS = f"\U0010fa14{FACTS_MARK}\U0010fa14"
+_TOLD = re.compile(f"{_FACTS}([\\w%.; =-]*){_FACTS}")
 _REF = re.compile(r"""(\s*- '?[\w-]+(?: "(?:[^"\\]|\\.)*")?(?: \[[^\]]*\])*? \[ref=(\w+)\])""")
 _BREAK, _BLANK, _EDITOR, _UNNAMED = "\U0010fa10", "\U0010fa11", "\U0010fa12", "\U0010fa13"
 _MARKS = re.compile(f"[{_BREAK}{_BLANK}{_EDITOR}{_UNNAMED}]")

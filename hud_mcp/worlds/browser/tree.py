@@ -17,6 +17,12 @@ __all__ = ["NOTICE", "TEXT", "Node", "parse", "text_of"]
 TEXT, NOTICE = "text", "#"
 """The roles of nodes that are no elements."""
 
+MOST_DEPTH = 80
+"""The deepest nesting of a tree. What is in it further down stands there beside each other."""
+
+_CACHED_CHARS = 300
+"""The longest line whose reading is kept."""
+
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _KEY = re.compile(
@@ -84,8 +90,8 @@ def parse(lines: Sequence[str]) -> Node:
         depth = len(line) - len(told)
         while path[-1][0] >= depth:
             path.pop()
-        parent = path[-1][1]
-        role, name, states, text = _read(told)
+        parent = path[min(len(path), MOST_DEPTH) - 1][1]
+        role, name, states, text = _known(told) if len(told) <= _CACHED_CHARS else _read(told)
         if role.startswith("/"):
             parent.props = {**parent.props, role[1:]: name}
             continue
@@ -98,6 +104,10 @@ def parse(lines: Sequence[str]) -> Node:
 
 
 @lru_cache(maxsize=8192)  # most lines of a page are those of the look before
+def _known(told: str) -> tuple[str, str, Mapping[str, str], str | None]:
+    return _read(told)
+
+
 def _read(told: str) -> tuple[str, str, Mapping[str, str], str | None]:
     """Return the role, the name, the states and the text of a line without its indentation."""
     if told.startswith(NOTICE):

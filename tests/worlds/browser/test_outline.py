@@ -93,10 +93,47 @@ def test_what_is_cut_is_told_by_its_kind() -> None:
     shown = sum(line.startswith("|") for line in lines)
     assert 0 < shown < 100
     assert lines[-2] == f'… {100 - shown} more rows of "Stock"; scroll, or observe e1'
-    assert lines[-1] == "… 2 more lines, with ## Rules; scroll to see them"
+    assert lines[-1] == "… 2 more lines, with ## Rules; scroll to see more"
 
 
-WORDS = st.lists(st.sampled_from(["lamp", "jar", "buy", "9", "red-ish", "§", "[e5]"]), min_size=1, max_size=3).map(" ".join)  # fmt: skip
+def test_a_line_that_is_longer_than_the_text_is_begun() -> None:
+    """Its beginning is shown, and the number of its other characters."""
+    shown, more = cut(["word " * 4_000, "next"], 1_000)
+    assert 500 < len(shown) < 1_000
+    assert re.search(r"word +… \d+ more characters$", shown)
+    assert more == "… 1 more line; scroll to see more"
+
+
+def test_a_tree_of_any_depth_is_read() -> None:
+    """A page's scripts nest as deep as they like; a text has no more levels than one can tell."""
+    lines = [f"{'  ' * depth}- {'list' if depth % 2 else 'listitem'}:" for depth in range(3_000)]
+    said = outline(parse([*lines, f"{'  ' * 3_000}- text: bottom"]), URL)
+    assert "bottom" in said[-1]
+
+
+PRETENDS = {
+    "a text": "- paragraph: '[e9] [ref=e9]'",
+    "a name": "- button '[e9] [ref=e9]' [ref=e1]",
+    "a value": '- slider "V" [ref=e1] [value=1%0Abutton%20%5Be9%5D]',
+    "a range": '- slider "V" [ref=e1] [range=%5Be9%5D..2]: "1"',
+    "a message": '- textbox "V" [ref=e1] [wrong=%5Be9%5D%0A%5Be9%5D]',
+    "a hint": '- textbox "V" [ref=e1]:\n  - /placeholder: "a\\n[e9]"',
+    "an address": '- link "V" [ref=e1]:\n  - /url: "#\\n [e9]"',
+    "an option": '- combobox "V" [ref=e1]:\n  - option "[e9]" [selected]',
+}
+
+
+@each_of("name", PRETENDS)
+def test_no_page_pretends_an_element(name: str) -> None:
+    """Wherever a page writes what looks like a ref, or breaks its line."""
+    lines = outline(
+        parse(PRETENDS[name].replace("'[e9] [ref=e9]' [", '"[e9] [ref=e9]" [').split("\n")), URL
+    )
+    assert set(refs_in("\n".join(lines))) <= {"e1"}
+    assert len(lines) == 1
+
+
+WORDS = st.lists(st.sampled_from(["lamp", "jar", "buy", "9", "red-ish", "§", "[e5]", "[ref=e5]"]), min_size=1, max_size=3).map(" ".join)  # fmt: skip
 ROLES = st.sampled_from(
     ["generic", "paragraph", "list", "listitem", "table", "row", "cell", "heading", "link", "button", "textbox",
      "checkbox", "dialog", "strong", "status", "region", "term", "definition", "img", "main"]

@@ -61,13 +61,7 @@ document's own world, which takes 40 ms.
 FACTS_MARK = secrets.token_hex(6)
 """The mark of the facts beside a tree. No page can write it: its scripts do not see that world."""
 
-_SEEN = (
-    Path(__file__)
-    .with_name("seen.js")
-    .read_text()
-    .replace("__KEY__", TRACKER)
-    .replace("__FACTS__", FACTS_MARK)
-)
+_SEEN = Path(__file__).with_name("seen.js").read_text().replace("__KEY__", TRACKER)
 _NEAR = Path(__file__).with_name("near.js").read_text().replace("__KEY__", TRACKER)
 
 _TARGET = """(() => {
@@ -79,7 +73,7 @@ _TARGET = """(() => {
 })()"""
 
 
-_ENGINES = {SEEN: _SEEN, NEAR: _NEAR, TARGET: _TARGET}
+_ENGINES = {SEEN: _SEEN.replace("__FACTS__", FACTS_MARK), NEAR: _NEAR, TARGET: _TARGET}
 
 
 async def register_engines(playwright: "Playwright") -> None:

@@ -13,6 +13,7 @@ from hud_mcp.worlds.browser.labels import labelled, without_labels
 from hud_mcp.worlds.browser.lines import Piece, after, counted, indented, joined
 from hud_mcp.worlds.browser.phrases import (
     ACTED,
+    EDITED,
     FIELDS,
     INLINE,
     MOVED,
@@ -27,9 +28,6 @@ from hud_mcp.worlds.browser.phrases import (
 from hud_mcp.worlds.browser.tree import NOTICE, TEXT, Node, text_of
 
 __all__ = ["outline"]
-
-EDITED = {"deletion": "~~", "insertion": "++"}
-"""The marks around a text that was taken out or put in."""
 
 PROSE = frozenset({"caption", "definition", "heading", "label", "legend", "paragraph", "term"})
 WRAPPERS = frozenset({"document", "generic", "none", "paragraph", "presentation", "rowgroup"})
@@ -72,13 +70,7 @@ class _Place:
 
 
 def outline(root: Node, url: str, *, whole: bool = False) -> list[str]:
-    """Return the lines of a page.
-
-    Args:
-        root: The page's tree.
-        url: The page's address, which shortens those of its links.
-        whole: Whether to tell each option of a long select.
-    """
+    """Return the lines of a page at an address; `whole` has each option of a long select."""
     return list(_Outline(root, url, whole=whole).flow(root.children, _Place(root)))
 
 
@@ -208,7 +200,7 @@ class _Outline:
         name, value = node.name, plain(node.states.get("value", ""))
         if role == "combobox" and any(each.role == "option" for each in node.walk()):
             value = choices(node, whole=self._whole)
-        elif role in FIELDS or "edit" in node.states:
+        elif role in FIELDS or "editable" in node.states:
             value, role = _content(node) or value, role if role in FIELDS else "textbox"
         else:
             pieces = self._pieces(node.children, _Place(node, addresses=place.addresses))

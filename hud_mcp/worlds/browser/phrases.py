@@ -11,6 +11,7 @@ from hud_mcp.worlds.browser.tree import Node, text_of
 __all__ = [
     "ACTED",
     "CHECKS",
+    "EDITED",
     "FIELDS",
     "INLINE",
     "MOVED",
@@ -28,24 +29,15 @@ CHECKS = frozenset({"checkbox", "menuitemcheckbox", "menuitemradio", "radio", "s
 ACTED = FIELDS | CHECKS | {"button", "link", "listbox", "menuitem", "option", "tab", "treeitem"}
 """The roles of elements that a person acts on."""
 
+EDITED = {"deletion": "~~", "insertion": "++"}
+"""The marks around a text that was taken out or put in."""
+
 INLINE = frozenset(
-    (
-        "abbr",
-        "code",
-        "deletion",
-        "emphasis",
-        "insertion",
-        "mark",
-        "strong",
-        "subscript",
-        "superscript",
-        "term",
-        "time",
-    )
+    {"code", "emphasis", "mark", "strong", "subscript", "superscript", "term", "time", *EDITED}
 )
 """The roles of elements within a sentence."""
 
-MOVED = frozenset({"drag", "edit", "scrolls"})
+MOVED = frozenset({"draggable", "editable", "scrolls"})
 """Facts by which any element is one to act on."""
 
 MAX_CHOICES = 200
@@ -53,22 +45,11 @@ MAX_CHOICES = 200
 
 MAX_URL = 80
 
-_STATES = {
-    "checked": "checked",
-    "pressed": "pressed",
-    "selected": "selected",
-    "expanded": "expanded",
-    "collapsed": "collapsed",
-    "disabled": "disabled",
-    "readonly": "readonly",
-    "required": "required",
-    "busy": "busy",
-    "current": "current",
-    "drag": "draggable",
-    "edit": "editable",
-    "scrolls": "scrolls",
-}
-"""The names of the states without values, in their order."""
+_STATES = (
+    "checked", "pressed", "selected", "expanded", "collapsed", "disabled", "readonly", "required",
+    "busy", "current", "draggable", "editable", "scrolls",
+)  # fmt: skip
+"""The states without values, in the order of the text."""
 
 _UNTOLD = frozenset({"aria-hidden", "click", "cursor", "level", "range", "ref", "value"})
 """The states that are no part of the brackets."""
@@ -108,11 +89,7 @@ def mark(node: Node, *, acted: bool) -> str:
     told = [node.ref] if acted else []
     if not states.keys() - _UNTOLD:  # as for most
         return f" [{told[0]}]" if told else ""
-    told += [
-        "mixed" if states[state] == "mixed" else name
-        for state, name in _STATES.items()
-        if state in states
-    ]
+    told += ["mixed" if states[state] == "mixed" else state for state in _STATES if state in states]
     if "sorted" in states:
         told.append(f"sorted {states['sorted']}")
     if "invalid" in states or "wrong" in states:
@@ -123,25 +100,19 @@ def mark(node: Node, *, acted: bool) -> str:
 
 
 def address(node: Node, page: str, known: Collection[str]) -> str:
-    """Return a link's address after a blank, as short as it is clear on this page.
+    """Return a link's address after a blank, as short as it is clear on a page.
 
-    Args:
-        node: The element.
-        page: The page's own address.
-        known: Addresses that were told beside it.
+    An address that is `known`, since it stands beside the link, is left out.
     """
     given = node.props.get("url", "")
     if not given or given in known:
         return ""
-    return _short(given, page) if len(given) + len(page) <= _CACHED_CHARS else _shorten(given, page)
+    is_kept = len(given) + len(page) <= _CACHED_CHARS
+    return _short(given, page) if is_kept else _short.__wrapped__(given, page)
 
 
 @lru_cache(maxsize=4096)
 def _short(given: str, page: str) -> str:
-    return _shorten(given, page)
-
-
-def _shorten(given: str, page: str) -> str:
     if given == "#" or given.startswith("javascript:"):
         return ""
     here, full = urlsplit(page), urlsplit(urljoin(page, given))
@@ -156,12 +127,7 @@ def _shorten(given: str, page: str) -> str:
 
 
 def choices(node: Node, *, whole: bool) -> str:
-    """Return the chosen options of a select, and in parentheses its options, in order.
-
-    Args:
-        node: The select.
-        whole: Whether to name all of them, even if they are many.
-    """
+    """Return the chosen options of a select, and in parentheses all that fit, or the `whole`."""
     chosen: list[str] = []
     every: list[str] = []
     for option in (each for each in node.walk() if each.role == "option"):

@@ -42,14 +42,7 @@ def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
 
 
 def render_part(reading: Reading, part: str, notes: Sequence[str], *, max_chars: int) -> str:
-    """Return the text of one element, from a line on.
-
-    Args:
-        reading: The reading of the whole page.
-        part: The element's ref, and the number of its first line, such as `e29` or `e29:40`.
-        notes: The notes of the moment.
-        max_chars: The most characters.
-    """
+    """Return the text of one element of a page: of `e29`, or of `e29:40` from its 40th line on."""
     match = _PART.fullmatch(part)
     ref, first = (match[1], int(match[2] or 1)) if match else (part, 1)
     node = next((each for each in parse(reading.lines).walk() if each.ref == ref), None)

@@ -288,7 +288,7 @@
     }
     // The tree leaves out a wrapper of one element: what is edited in it is that element.
     const holder = node.parentElement;
-    if (holder && isHost(holder) && holder.childNodes.length === 1) note('edit', node.isContentEditable);
+    if (holder && isHost(holder) && holder.childNodes.length === 1) note('editable', node.isContentEditable);
     if (node.attributes.length === 0) return facts;
     note('required', node.required === true || isTrue(node, 'aria-required'));
     note('readonly', node.readOnly === true || isTrue(node, 'aria-readonly'));
@@ -297,8 +297,8 @@
     note('current', currentOf(node));
     const sort = given(node, 'aria-sort');
     note('sorted', ['ascending', 'descending', 'other'].includes(sort) ? sort : null);
-    note('drag', node.draggable && given(node, 'draggable') === 'true');
-    note('edit', isHost(node) && node.isContentEditable);
+    note('draggable', node.draggable && given(node, 'draggable') === 'true');
+    note('editable', isHost(node) && node.isContentEditable);
     note('value', valueOf(node));
     note('range', rangeOf(node));
     note('wrong', wrongOf(node));

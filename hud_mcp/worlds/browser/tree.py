@@ -91,7 +91,8 @@ def parse(lines: Sequence[str]) -> Node:
         while path[-1][0] >= depth:
             path.pop()
         parent = path[min(len(path), MOST_DEPTH) - 1][1]
-        role, name, states, text = _known(told) if len(told) <= _CACHED_CHARS else _read(told)
+        read = _read if len(told) <= _CACHED_CHARS else _read.__wrapped__
+        role, name, states, text = read(told)
         if role.startswith("/"):
             parent.props = {**parent.props, role[1:]: name}
             continue
@@ -104,10 +105,6 @@ def parse(lines: Sequence[str]) -> Node:
 
 
 @lru_cache(maxsize=8192)  # most lines of a page are those of the look before
-def _known(told: str) -> tuple[str, str, Mapping[str, str], str | None]:
-    return _read(told)
-
-
 def _read(told: str) -> tuple[str, str, Mapping[str, str], str | None]:
     """Return the role, the name, the states and the text of a line without its indentation."""
     if told.startswith(NOTICE):

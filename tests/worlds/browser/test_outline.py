@@ -143,7 +143,7 @@ ROLES = st.sampled_from(
 def grown(children: st.SearchStrategy[list[Node]]) -> st.SearchStrategy[Node]:
     """Elements with these in them; some have a name, a pointer or a value."""
     states = st.sampled_from(
-        [{}, {"cursor": "pointer"}, {"checked": ""}, {"drag": ""}, {"scrolls": ""}]
+        [{}, {"cursor": "pointer"}, {"checked": ""}, {"draggable": ""}, {"scrolls": ""}]
     )
 
     def make(role: str, name: str, states: dict[str, str], inside: list[Node]) -> Node:
@@ -167,7 +167,7 @@ def test_nothing_is_lost_and_no_ref_stands_twice(nodes: list[Node]) -> None:
     root = Node("root", children=nodes)
     for number, node in enumerate(each for each in root.walk() if each.role != TEXT):
         node.states = {**node.states, "ref": f"e{number}"}
-    acted = {node.ref for node in root.walk() if node.role in ACTED or "drag" in node.states}
+    acted = {node.ref for node in root.walk() if node.role in ACTED or "draggable" in node.states}
     said = Counter(
         word for n in root.walk() if n.role == TEXT for word in re.findall(r"\w+", n.name)
     )

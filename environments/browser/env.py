@@ -286,7 +286,7 @@ async def desk_renew(
     yield desk.grade_fields(before, f"admin.customers.{row['id']}", row, wanted)
 
 
-@env.template(description="Delete a customer, past the browser's own question")
+@env.template(description="Delete a customer")
 async def desk_delete_customer(browser: BrowserWorld, customer: Customer = "Iris Optics"):
     """Ask for one customer to be deleted."""
     customers = browser.state["admin"]["customers"]
@@ -298,7 +298,7 @@ async def desk_delete_customer(browser: BrowserWorld, customer: Customer = "Iris
     yield grade_checks({"deleted": gone}, before.changes(beside=[f"admin.customers.{key}"]))
 
 
-@env.template(description="Learn from an error whose address it is")
+@env.template(description="Find whose address it is")
 async def desk_email_owner(
     browser: BrowserWorld,
     customer: Customer = "Lark Music Shop",

@@ -171,7 +171,7 @@ class _Surface:
             types.ListToolsResult(
                 tools=[
                     *listed_core_tools(view, core.values()),
-                    *(tool.listed(view.session) for tool in own.values() if tool.is_listed),
+                    *(tool.listed() for tool in own.values() if tool.is_listed),
                 ]
             )
             for view in (self.view, agents_view)

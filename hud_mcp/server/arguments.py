@@ -22,10 +22,10 @@ __all__ = [
     "Arguments",
     "check_size",
     "either_field",
+    "fillable",
     "list_schema",
     "number_schema",
     "object_schema",
-    "open_schema",
     "string_schema",
 ]
 
@@ -38,11 +38,6 @@ def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, An
         "additionalProperties": False,
     }
     return {**schema, "required": list(required)} if required else schema
-
-
-def open_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    """Return the schema of an object with these properties and perhaps others, for results."""
-    return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 
 def number_schema(description: str) -> dict[str, Any]:
@@ -80,6 +75,15 @@ def either_field(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
     return {"type": "string", **described}
 
 
+def fillable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field's schema for clients that have to send every field; empty means absent.
+
+    Some model APIs reject `minLength`, and `minItems` would forbid an empty list.
+    """
+    least = ("minLength",) if "maxItems" in schema else ("minLength", "minItems")
+    return {name: each for name, each in schema.items() if name not in least}
+
+
 _MOST_CHARS = 1000
 """The longest description; hosts take little more."""
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
@@ -87,46 +91,36 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _POINT = object_schema({"x": {"type": "number"}, "y": {"type": "number"}}, "x", "y")
 
 ACTION: dict[str, Any] = {
-    "type": string_schema("What to do; the other fields depend on it.", enum=list(ACTION_TYPES)),
-    "x": number_schema("click, move, scroll, type: pixels from the left of the last picture."),
-    "y": number_schema("click, move, scroll, type: pixels from its top."),
-    "ref": string_schema("Instead of x and y: a ref of the last text, such as e12."),
-    "selector": string_schema("Instead of x and y: a CSS or Playwright selector."),
+    "type": string_schema("What to do.", enum=list(ACTION_TYPES)),
+    "x": number_schema("Pixels from the left of the last picture."),
+    "y": number_schema("Pixels from its top."),
+    "ref": string_schema("In place of x and y: a ref of the last text, such as e12."),
+    "selector": string_schema("In place of x and y: a CSS or Playwright selector."),
     "button": string_schema(
-        "click: which button; left by default.",
-        enum=["left", "right", "middle", "back", "forward"],
+        "click: left by default.", enum=["left", "right", "middle", "back", "forward"]
     ),
     "pattern": list_schema(
         {"type": "integer"},
-        "click: pauses in ms between several clicks; [100] is a double click. drag: pauses "
-        "between the points.",
+        "click: ms between clicks; [100] is a double click. drag: ms between points.",
     ),
-    "hold_keys": list_schema({"type": "string"}, "click, scroll, drag: keys held down meanwhile."),
-    "keys": list_schema(
-        {"type": "string"}, "press, keydown, keyup: such as ['ctrl', 'a'] or ['enter']."
-    ),
+    "hold_keys": list_schema({"type": "string"}, "click, scroll, drag: keys held down."),
+    "keys": list_schema({"type": "string"}, "press, keydown, keyup: such as ['ctrl', 'a']."),
     "text": string_schema(
-        "type: the text; into x and y, ref or selector it replaces what is there, else it goes "
-        "where the focus is. response: the final answer."
+        "type: replaces what a field with ref, selector or x, y holds, else goes to the focus. "
+        "response: the answer."
     ),
-    "enter_after": {"type": "boolean", "description": "type: press Enter afterwards."},
-    "scroll_x": number_schema("scroll: pixels to the right; negative to the left."),
+    "enter_after": {"type": "boolean", "description": "type: press Enter then."},
+    "scroll_x": number_schema("scroll: pixels right."),
     "scroll_y": number_schema("scroll: pixels down; negative up."),
-    "offset_x": number_schema("move: pixels to the right of where the pointer is."),
-    "offset_y": number_schema("move: pixels below where the pointer is."),
-    "time": {
-        "type": "integer",
-        "description": f"wait: milliseconds, at most {MAX_WAIT_MS}.",
-    },
-    "path": list_schema(_POINT, "drag: the points, in order, at least two."),
+    "offset_x": number_schema("move: pixels right of the pointer."),
+    "offset_y": number_schema("move: pixels below it."),
+    "time": {"type": "integer", "description": f"wait: ms, at most {MAX_WAIT_MS}."},
+    "path": list_schema(_POINT, "drag: two points or more."),
     "action": string_schema(
-        "custom: the name of an action of the environment's own; in a browser: goto, back, "
-        "forward, reload, switch_tab, close_tab, select_option."
+        "custom: an action of the environment's own; in a browser: goto, back, forward, reload, "
+        "switch_tab, close_tab, select_option."
     ),
-    "args": {
-        "type": "object",
-        "description": 'custom: its arguments, such as {"url": "/cart"} for goto.',
-    },
+    "args": {"type": "object", "description": 'custom: such as {"url": "/cart"} for goto.'},
 }
 
 

@@ -80,7 +80,7 @@ class CoreTool:
         idempotent: Whether the same call again changes nothing more.
         open_world: Whether it reaches outside of the server.
         needs_screen: Whether it is useful only with a screen.
-        returns: The JSON schema of its structured data; None for a tool that returns none.
+        needs_actions: Whether it is useful only with actions.
     """
 
     run: Callable[[Call], Awaitable[dict[str, Any]]]
@@ -96,7 +96,11 @@ class CoreTool:
     idempotent: bool = False
     open_world: bool | Callable[[View], bool] = False
     needs_screen: bool = False
-    returns: Mapping[str, Any] | None = None
+    needs_actions: bool = False
+
+    def is_useful(self, view: View) -> bool:
+        """Whether clients of a view can do something with it."""
+        return (view.screen or not self.needs_screen) and (view.acts or not self.needs_actions)
 
     def is_for(self, *, one_session: bool) -> bool:
         """Whether a client has the tool: an agent of one session, or any other."""
@@ -115,10 +119,9 @@ class CoreTool:
 
         return tool_entry(
             self.name,
-            self.title,
             of_view(self.description),
             self.schema(view),
-            returns=self.returns,
+            title=self.title,
             read_only_hint=self.read_only,
             destructive_hint=of_view(self.destructive),
             idempotent_hint=self.idempotent,
@@ -142,21 +145,19 @@ class CoreTool:
 
 def tool_entry(
     name: str,
-    title: str,
     description: str,
     schema: Mapping[str, Any],
     *,
-    returns: Mapping[str, Any] | None = None,
+    title: str | None = None,
     **hints: bool,
 ) -> "Tool":
     """Return a tool for a list.
 
     Args:
         name: The name for clients.
-        title: The text for people.
         description: The text for models.
         schema: The schema of its arguments; authors of worlds write a part of it.
-        returns: The schema of its structured data, if it returns any.
+        title: The text for people; without it, hosts write the name in words.
         hints: The hints of its annotations.
     """
     types = libraries.mcp_types
@@ -165,8 +166,7 @@ def tool_entry(
         title=title,
         description=description,
         input_schema=plain_schema(schema),
-        output_schema=None if returns is None else plain_schema(returns),
-        annotations=types.ToolAnnotations(title=title, **hints),
+        annotations=types.ToolAnnotations(title=None, **hints),
         # Otherwise Claude Code hides the tools of a server behind a search.
         _meta={"anthropic/alwaysLoad": True},
     )

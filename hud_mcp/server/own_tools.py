@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.environment import Environment
 from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
-from hud_mcp.server.arguments import check_size
+from hud_mcp.server.arguments import check_size, fillable
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import tool_entry
 from hud_mcp.server.results import step_result
@@ -47,21 +47,17 @@ class OwnTool:
         told = self.tool.description or f"{self.tool.name}: a tool of the environment's own."
         return told[:_MOST_CHARS]
 
-    def listed(self, session: Mapping[str, Any]) -> "types.Tool":
-        """Return the tool for clients.
-
-        Args:
-            session: The schema of the argument `session`, beside the author's.
-        """
+    def listed(self) -> "types.Tool":
+        """Return the tool for clients, with the argument `session` beside the author's."""
         tool, schema = self.tool, self.tool.arguments.schema
+        fields = {name: fillable(field) for name, field in schema["properties"].items()}
         open_world = tool.open_world  # by its author, or by its world
         if open_world is None:
             open_world = self._first.world.open_world or not tool.replayable
         return tool_entry(
             self.name,
-            self.name.replace("_", " ").capitalize(),
             self.description,
-            {**schema, "properties": {**schema["properties"], "session": session}},
+            {**schema, "properties": {**fields, "session": {"type": "string"}}},
             read_only_hint=tool.read_only,
             destructive_hint=not tool.read_only,
             idempotent_hint=tool.read_only,
@@ -170,7 +166,7 @@ def _are_alike(name: str, tools: Sequence[tuple[Environment, Tool]]) -> bool:
     """Whether clients read the same of all the tools."""
     if len(tools) < 2:  # noqa: PLR2004  # a single tool
         return True
-    first, *others = (OwnTool(name, [each]).listed({}) for each in tools)
+    first, *others = (OwnTool(name, [each]).listed() for each in tools)
     return all(other == first for other in others)
 
 

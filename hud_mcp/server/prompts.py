@@ -94,7 +94,7 @@ class Prompts:
         then = f"The environment is ready. {begun_text(session, self._sessions)}"
         asked = session.prompt.messages if session.prompt else ()
         return types.GetPromptResult(
-            description=task.title or None,
+            description=self._sessions.catalogue.phrase(task) or None,
             messages=[
                 types.PromptMessage(
                     role="assistant" if message.role == "assistant" else "user", content=content

@@ -11,7 +11,14 @@ from hud_mcp.server.view import View
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 
-__all__ = ["answer_schema", "begun_text", "instructions", "live_address", "screen_size"]
+__all__ = [
+    "answer_schema",
+    "begun_text",
+    "instructions",
+    "live_address",
+    "next_steps",
+    "screen_size",
+]
 
 _SCHEMA_CHARS = 4000
 """The longest schema of an answer in a text; programs find it whole beside the text."""
@@ -19,17 +26,20 @@ _SCHEMA_CHARS = 4000
 
 _INSTRUCTIONS = """\
 {beginning}
-2. step performs actions and shows the result as text{picture}; with no actions it only \
-looks. act performs one action and returns text alone, which is quicker.{screenshot}
-{acting}4. Finish with response: it submits your final answer, once, and the task is graded. \
-Submit even where the work itself is the answer. task_status tells where a session stands; \
-cancel_task gives one up.
+2. {looking}
+{acting}4. response submits your final answer, once, and the task is graded. Submit even where the \
+work itself is the answer. task_status tells where a session stands; cancel_task gives one up.
 An error says what to do next, and leaves the session as it was."""
+
+_LOOKING = """\
+step performs actions and shows the result as text{picture}; with no actions it only looks. act \
+performs one action and returns text alone, which is quicker.{screenshot}"""
+_BARE = "step looks, where there is something to see."
 
 _ANY_SESSION = """\
 hud-mcp holds tasks in environments (web pages, questions, games) and grades them.
 1. list_tasks shows what there is; start_task begins a task and returns its prompt and a \
-`session` id. Keep the id, and pass it to every other tool."""
+`session` id. Pass the id to every other tool; it is optional while you hold just one."""
 _ONE_SESSION = """\
 hud-mcp holds one task for you in an environment (a web page, a question, a game) and grades it.
 1. The task has begun, and you may leave `session` out of every call. task_status repeats its \
@@ -49,27 +59,31 @@ _TOOLS = """\
 
 
 def begun_text(session: Session, sessions: Sessions) -> str:
-    """Return the next steps in a new session, with the clients' names of its tools."""
-    world = session.environment.world
-    acts = bool(world.actions - ({"wait", "custom"} if world.tools_suffice else {"wait"}))
-    tools = ", ".join(listed_names(sessions.environments, session.environment))
-    also = f" Its own tools: {tools}." if tools else ""
-    if acts:
-        how = "Look with step, act with step or act, and finish with response."
-    elif world.tools_suffice:
-        how, also = f"Work with its tools, {tools}, and finish with response.", ""
-    else:
-        how = "Answer with response."
+    """Return a session's id, the next steps in it, and the forms of its screen and its answer."""
     typed = ""
     if schema := answer_schema(session):
         shown = orjson.dumps(schema["answer_schema"]).decode()
         if len(shown) > _SCHEMA_CHARS:
             shown = f"{shown[:_SCHEMA_CHARS]}… (answer_schema has it whole)"
-        typed = f" The answer is JSON of this schema: {shown}"
+        typed = f" The answer is JSON: {shown}"
     size = session.screen_size
-    screen = "" if size is None else f" The screen is {size[0]} x {size[1]} pixels."
-    passed = f'Pass session="{session.id}" to every call.'
-    return f"[session: {session.id}] {how} {passed}{also}{screen}{typed}"
+    screen = "" if size is None else f" The screen has {size[0]} x {size[1]} pixels."
+    return f"[session: {session.id}] {next_steps(session, sessions)}{screen}{typed}"
+
+
+def next_steps(session: Session, sessions: Sessions) -> str:
+    """Return the next steps in a session, with the clients' names of its tools."""
+    world = session.environment.world
+    acts = bool(world.actions - ({"wait", "custom"} if world.tools_suffice else {"wait"}))
+    tools = ", ".join(listed_names(sessions.environments, session.environment))
+    also = f" Its own tools: {tools}." if tools else ""
+    if acts:
+        how = "Look and act with step or act; finish with response."
+    elif world.tools_suffice:
+        how, also = f"Work with {tools}; finish with response.", ""
+    else:
+        how = "Answer with response."
+    return f"Pass this id to every call. {how}{also}"
 
 
 def answer_schema(session: Session) -> dict[str, Any]:
@@ -98,7 +112,9 @@ def instructions(view: View) -> str:
     own = _TOOLS.replace("{tools}", ", ".join(view.tools)) if view.tools else ""
     acting = _REFS if view.points else _CUSTOM if "custom" in view.types else own
     beginning = _ONE_SESSION if view.one_session else _ANY_SESSION
+    looking = _LOOKING if view.acts else _BARE
     text = _INSTRUCTIONS.replace("{beginning}", beginning).replace("{acting}", acting)
+    text = text.replace("{looking}", looking)
     text = text.replace("{picture}", " and picture" if view.screen else "")
     text = text.replace("{screenshot}", " screenshot only looks." if view.screen else "")
     return text if acting else text.replace("\n4. ", "\n3. ")

@@ -6,7 +6,14 @@ from typing import Any
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.spec import WorldSpec
-from hud_mcp.server.arguments import ACTION, either_field, object_schema, string_schema
+from hud_mcp.server.arguments import (
+    ACTION,
+    Argument,
+    either_field,
+    fillable,
+    object_schema,
+    string_schema,
+)
 from hud_mcp.values.action import ACTION_TYPES, flat_fields, flat_schemas
 
 __all__ = ["View"]
@@ -70,11 +77,17 @@ class View:
     @property
     def session(self) -> dict[str, Any]:
         """The schema of the argument `session`."""
-        if self.one_session:
-            return string_schema("Your session's id. May be left out: you have just one.")
-        return string_schema(
-            "The id that start_task returned. May be left out if you hold just one."
-        )
+        one = "Your session's id; may be left out."
+        return string_schema(one if self.one_session else "From start_task.")
+
+    def environment(self, told: str) -> Argument:
+        """Return the argument `environment`, hidden where there is one environment."""
+        return Argument(None if len(self.environments) == 1 else string_schema(told), kind="string")
+
+    @property
+    def acts(self) -> bool:
+        """Whether a world takes an action beside waiting and answering."""
+        return not frozenset(self.types) <= {"wait", "response"}
 
     @property
     def action(self) -> dict[str, Any]:
@@ -117,22 +130,13 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, An
     return {**one, "properties": fields}
 
 
-def _fillable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a field's schema for clients that have to send every field; empty means absent.
-
-    Some model APIs reject `minLength`, and `minItems` would forbid an empty list.
-    """
-    least = ("minLength",) if "maxItems" in schema else ("minLength", "minItems")
-    return {name: each for name, each in schema.items() if name not in least}
-
-
 def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
     """Return `action` and `args` for these actions, with the fields of each side by side."""
     said = [f"{name}: {schema.get('description', 'see args.')}" for name, schema in custom.items()]
     taken: dict[str, Any] = {}
     for name, schema in custom.items():
         for field, what in schema.get("properties", {}).items():
-            shown = _fillable(what)
+            shown = fillable(what)
             if len(custom) > 1:
                 shown["description"] = f"{name}: {what.get('description', 'see there.')}"
             taken[field] = either_field(taken[field], shown) if field in taken else shown
@@ -141,5 +145,5 @@ def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
         return {"action": action}
     return {
         "action": action,
-        "args": object_schema(taken) | {"description": "custom: what the action takes."},
+        "args": object_schema(taken),
     }

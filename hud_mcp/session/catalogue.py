@@ -60,6 +60,18 @@ class Catalogue:
         except InvalidTask as exc:
             raise InvalidTask(f"gym: {exc}" if task.prompt is not None else str(exc)) from None
 
+    def phrase(self, task: Task) -> str:
+        """Return what a task asks for, in a phrase for agents.
+
+        It is the template's description, or a prompt's first line. A row's own description is for
+        people, and may tell what the task tests.
+        """
+        if task.prompt:
+            return task.prompt.strip().partition("\n")[0]
+        environment = self.environments.get(task.env)
+        template = environment.templates.get(task.template) if environment else None
+        return template.description if template else ""
+
     def notes(self, environment: str | None = None) -> list[str]:
         """Return the agents' notes on the environments, or on one, beside templates and tools."""
         return [

@@ -93,7 +93,7 @@ async def test_a_program_works_through_the_server_that_it_is_given(told: Path, a
     found: dict[str, Any] = json.loads(await anyio.Path(told).read_text())
     assert found["name"] == "hud-mcp"
     assert found["secret"] == "hms-"
-    assert {"step", "act", "response"} <= set(found["tools"])
+    assert {"step", "response"} <= set(found["tools"])
     assert not {"start_task", "list_tasks"} & set(found["tools"])
     assert found["prompt"].startswith("How many times does the letter 'r' occur in 'strawberry'?")
     assert "MCP server hud-mcp alone" in found["prompt"]

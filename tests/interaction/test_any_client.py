@@ -96,16 +96,22 @@ async def test_a_template_s_id_as_the_task_s_takes_every_value_that_was_meant(pe
 
 async def test_a_template_has_its_own_arguments_where_those_of_all_are_sent(peer: Peer) -> None:
     """Those of other templates with nothing in them are left out; with something, refused."""
-    shown = (await schemas(peer))["start_task"]["properties"]["arguments"]["properties"]
-    assert {"marker", "wanted", "kind", "a", "b"} <= set(shown)
-    assert 'One of "small", "large".' in shown["kind"]["description"]
-    every = filled({"properties": shown})
-    given = every | {"marker": "all", "wanted": ["tea"]}
+    shown = (await schemas(peer))["start_task"]["properties"]["arguments"]
+    assert shown["type"] == "string", "all of them would be long"
+    assert "list_tasks" in shown["description"]
+    told = await peer.ok("list_tasks", template="arguments")
+    assert 'One of "small", "large".' in told.text
+    every: dict[str, Any] = {}
+    for template in ("arguments", "collect", "total"):
+        listed = (await peer.ok("list_tasks", template=template)).structured["templates"][0]
+        every |= filled(listed["arguments"])
+    given = every | {"kind": "", "marker": "all", "wanted": ["tea"]}
     begun = await peer.ok("start_task", template="collect", arguments=given)
     assert begun.structured["prompt"].startswith("[all] Write these notes: tea.")
     await peer.ok("cancel_task", session=begun.structured["session"])
     refused = await peer.error("start_task", template="collect", arguments=given | {"a": 7})
     assert "there is no argument 'a'" in refused
+    assert "marker: string" in refused
 
 
 @pytest.mark.long

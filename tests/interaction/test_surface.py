@@ -17,8 +17,6 @@ CORE = [
     "list_tasks", "start_task", "step", "act", "screenshot", "response", "task_status",
     "cancel_task",
 ]  # fmt: skip
-STRUCTURED = {"list_tasks", "start_task", "response", "task_status", "cancel_task"}
-"""What returns data, which hosts show in place of a text and a picture."""
 READ_ONLY = {"list_tasks", "screenshot", "task_status", "count_notes"}
 DESTRUCTIVE = {"step", "act", "cancel_task", "add_note", "send_note", "broken_tool"}
 
@@ -53,7 +51,7 @@ async def test_the_tools_are_flat_described_and_annotated(peer: Peer) -> None:
         assert isinstance(hints.idempotent_hint, bool)
         assert isinstance(hints.open_world_hint, bool)
         assert (tool.meta or {})["anthropic/alwaysLoad"] is True
-        assert (tool.output_schema is not None) is (tool.name in STRUCTURED)
+        assert tool.output_schema is None
     for tool in tools[2:]:
         assert "session" in tool.input_schema["properties"]
         assert "session" not in tool.input_schema.get("required", ())

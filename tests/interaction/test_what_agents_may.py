@@ -66,7 +66,7 @@ async def test_an_agent_that_wants_another_try_gets_none(tmp_path: Path, era: st
     assert set(seen) == {"berry", "other"}, printed
     for attempts in seen.values():
         names = set(attempts["tools"]["names"])
-        assert names == {"step", "act", "response", "task_status", "cancel_task", "note"}
+        assert names == {"step", "response", "task_status", "cancel_task", "note"}
         assert attempts["tools"]["told"] == attempts["instructions"]["told"] == []
         assert attempts["instructions"]["begins"].startswith("hud-mcp holds one task for you")
         assert "Graded: reward 0." in attempts["answer"]["text"]

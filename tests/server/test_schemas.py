@@ -1,5 +1,6 @@
 """What clients and models read before they call: flat schemas that every model API takes."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tables import each_of
 from hud_mcp import Browser, Environment, Gymnasium, Shell
 from hud_mcp.environment.spec import NoWorld
 from hud_mcp.errors import InvalidAction
+from hud_mcp.loading.source import load_environments
 from hud_mcp.server.app import build_server
 from hud_mcp.server.arguments import ACTION
 from hud_mcp.server.texts import instructions
@@ -85,7 +87,7 @@ def check_texts(tool: Any) -> None:
     assert tool.title
     assert 40 < len(tool.description) <= 1000
     for name, schema in tool.input_schema["properties"].items():
-        assert schema["description"], name
+        assert (tool.name == "act") or schema["description"], name
     assert tool.meta == {"anthropic/alwaysLoad": True}
 
 
@@ -210,8 +212,6 @@ def action_of(served: str) -> dict[str, Any]:
 @each_of(
     ("served", "types"),
     [
-        ("questions", "wait response"),
-        ("a shell", "wait response"),
         ("a pole", "screenshot response custom"),
         ("pages", " ".join(ACTION_TYPES)),
     ],
@@ -222,7 +222,57 @@ def test_only_actions_that_a_world_takes_are_shown(served: str, types: str) -> N
     assert fields["type"]["enum"] == types.split()
     wanted = frozenset[str]().union(*map(flat_fields, types.split()))
     assert set(fields) == set(ACTION) & wanted
-    assert ("type: the text" in fields["text"]["description"]) == (served == "pages")
+    assert ("type: replaces" in fields["text"]["description"]) == (served == "pages")
+
+
+@each_of("served", ["questions", "a shell"])
+def test_a_world_without_actions_is_looked_at_and_no_more(served: str) -> None:
+    """To wait and to answer need no language of actions."""
+    listed = {tool.name: tool for tool in listed_core_tools(View.of(SERVED[served]))}
+    assert "act" not in listed
+    assert set(listed["step"].input_schema["properties"]) == {"session"}
+
+
+@each_of("served", SERVED)
+def test_one_of_step_and_act_describes_the_fields_of_an_action(served: str) -> None:
+    """Both have the same fields; a list of tools tells each of them once."""
+    listed = {tool.name: tool for tool in listed_core_tools(View.of(SERVED[served]))}
+    if "act" not in listed:
+        return
+    fields = action_of(served)
+    bare = dict(listed["act"].input_schema["properties"])
+    assert "description" not in str({name: bare[name] for name in fields})
+    assert without_texts(fields) == {name: bare[name] for name in fields}
+    assert set(bare) == {*fields, "observe", "after_step", "session"}
+
+
+def without_texts(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same schemas without their descriptions."""
+    kept: dict[str, Any] = {}
+    for name, schema in fields.items():
+        kept[name] = {k: v for k, v in schema.items() if k != "description"}
+        if "properties" in schema:
+            kept[name]["properties"] = without_texts(schema["properties"])
+        if "items" in schema:
+            kept[name]["items"] = without_texts({"": schema["items"]})[""]
+    return kept
+
+
+@each_of(
+    ("source", "most_bytes"),
+    [("browser", 9000), ("shell", 7000), ("gym:CartPole-v1", 6000), ("letter_count", 5000),
+     ("office", 18_000)],
+)  # fmt: skip
+@pytest.mark.anyio
+async def test_a_list_of_tools_costs_little(source: str, most_bytes: int, tmp_path: Path) -> None:
+    """Hosts send it to their models with every turn, so that each byte is paid often."""
+    sessions = Sessions(load_environments([source]), store=Store(tmp_path / "s.db"))
+    async with Client(build_server(sessions)) as client:
+        listed = await client.list_tools()
+    sent = listed.model_dump(mode="json", by_alias=True, exclude_none=True)
+    tools = {"tools": sent["tools"]}
+    assert len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()) <= most_bytes
+    assert not [tool.name for tool in listed.tools if tool.output_schema]
 
 
 def test_an_action_of_a_space_is_described_by_its_bounds() -> None:
@@ -244,7 +294,7 @@ def test_several_custom_actions_stand_side_by_side() -> None:
     pages = action_of("pages")
     assert pages["action"]["enum"][:2] == ["goto", "back"]
     text = pages["args"]["properties"]["text"]["description"]
-    assert text == "answer_dialogs: what is typed into a prompt."
+    assert text == "answer_dialogs: the text for a prompt."
     assert "minLength" not in str(pages), "some model APIs reject it"
     both = action_of("a pole and a hill")["args"]["properties"]
     assert both["action"]["type"] == "integer"
@@ -255,8 +305,6 @@ def test_several_custom_actions_stand_side_by_side() -> None:
 
 def test_a_shell_is_described_by_its_tools_alone() -> None:
     """Not the same actions twice; a shell beside pages is its tools too, and has no picture."""
-    assert "custom" not in action_of("a shell")["type"]["enum"]
-    assert not {"action", "args"} & set(action_of("a shell"))
     assert "run" not in action_of("pages and a shell")["action"]["enum"]
     (shell,) = SERVED["a shell"]
     for tool in shell.tools.values():
@@ -264,7 +312,7 @@ def test_a_shell_is_described_by_its_tools_alone() -> None:
         for name, field in tool.arguments.schema["properties"].items():
             assert field["description"].endswith("."), (tool.name, name)
     listed = {tool.name for tool in listed_core_tools(View.of(SERVED["a shell"]))}
-    assert listed == CORE_TOOLS - {"screenshot", "note"}
+    assert listed == CORE_TOOLS - {"act", "screenshot", "note"}
     assert "run_command" in instructions(View.of(SERVED["a shell"]))
 
 
@@ -299,9 +347,10 @@ def test_the_instructions_name_every_core_tool(served: str) -> None:
 
     What a program reports of it is not a part of that way.
     """
-    text = instructions(View.of(SERVED[served]))
-    for name in CORE_TOOLS - {"note"} - (set() if "picture" in text else {"screenshot"}):
-        assert re.search(rf"\b{name}\b", text), name
+    view = View.of(SERVED[served])
+    text = instructions(view)
+    for tool in listed_core_tools(view):
+        assert re.search(rf"\b{tool.name}\b", text), tool.name
     paged = ("nothing known", "pages", "pages and a shell", "a site")
     assert ("[e12]" in text) == (served in paged)
     numbers = re.findall(r"^(\d)\. ", text, re.MULTILINE)

@@ -171,15 +171,15 @@ class Gymnasium(WorldSpec):
         return {
             "step": {
                 "type": "object",
-                "description": "Take steps in the environment; give `action` or `actions`. A list "
-                "stops at the end of the episode.",
+                "description": "Take steps, by `action` or `actions`. A list stops as the "
+                "episode ends.",
                 "properties": {
                     "action": one,
                     "actions": {
                         "type": "array",
                         "items": {k: v for k, v in one.items() if k != "description"},
                         "minItems": 1,
-                        "description": "Several, in order, in one call.",
+                        "description": "Several, in order.",
                     },
                     "repeat": repeat,
                 },

@@ -34,5 +34,5 @@ def listed_core_tools(view: View, tools: Iterable[CoreTool] = CORE.values()) -> 
     return [
         tool.listed(view)
         for tool in tools
-        if tool.is_for(one_session=view.one_session) and (view.screen or not tool.needs_screen)
+        if tool.is_for(one_session=view.one_session) and tool.is_useful(view)
     ]

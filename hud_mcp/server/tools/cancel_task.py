@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hud_mcp.record.values import Receipt
-from hud_mcp.server.arguments import Argument, open_schema, string_schema
+from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import structured_result
-from hud_mcp.server.view import View
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import read_cancellation
 from hud_mcp.values.grade import Outcome
@@ -32,17 +31,11 @@ async def cancel_task(call: Call) -> dict[str, Any]:
     return structured_result({"outcome": name}, f"{text} {call.then}")
 
 
-def _description(view: View) -> str:
-    then = "" if view.one_session else " Call start_task for another."
-    return f"End a session without a grade. One that has ended stays as it is.{then}"
-
-
 CANCEL_TASK = CoreTool(
     run=cancel_task,
     title="Give a task up",
-    description=_description,
+    description="End a session without a grade.",
     arguments=lambda view: {"session": Argument(view.session)},
-    returns=open_schema({"outcome": string_schema("How it ended.")}, "outcome"),
     destructive=True,
     idempotent=True,
 )

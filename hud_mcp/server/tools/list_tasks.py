@@ -1,6 +1,7 @@
 """The tool `list_tasks`. Its pages are small, because several hosts cut longer results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -11,10 +12,12 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import is_like
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidTask
-from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
+from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.parameters import argument_lines, feature_lines, features_schema
 from hud_mcp.server.results import structured_result
+from hud_mcp.server.view import View
 
 __all__ = ["LIST_TASKS", "MOST_BYTES"]
 
@@ -60,98 +63,128 @@ async def list_tasks(call: Call) -> dict[str, Any]:
         text = f"Nothing matches. Leave out the filter to see all; the environments are: {known}."
         value: dict[str, Any] = {"tasks": [], "total": 0, "templates": [], "next": text}
         return structured_result(value, text)
-    page = _Page(offset)
-    page.take(tasks, templates)
-    return page.result(_clipped(sessions.catalogue.notes(environment)))
+    page = _Page(offset, len(tasks), len(templates))
+    described = ((t, sessions.catalogue.phrase(t)) for t in tasks[offset:])
+    page.take(described, templates[max(0, offset - len(tasks)) :])
+    several = len(sessions.environments) > 1
+    return page.result(_clipped(sessions.catalogue.notes(environment)), several=several)
 
 
 class _Page:
-    """The tasks and templates of one reply, tasks first."""
+    """The tasks and templates of one reply, tasks first.
 
-    def __init__(self, offset: int) -> None:
+    Args:
+        offset: The rows of earlier pages.
+        tasks: How many tasks match.
+        templates: How many templates do.
+    """
+
+    def __init__(self, offset: int, tasks: int, templates: int) -> None:
         self._offset = offset
-        self._rows: dict[str, list[dict[str, Any]]] = {"tasks": [], "templates": []}
-        self._lines: dict[str, list[str]] = {"tasks": [], "templates": []}
+        self._in_all = (tasks, templates)
+        self._room = _ROWS_BYTES
+        self._tasks: list[dict[str, Any]] = []
+        self._templates: list[dict[str, Any]] = []
 
     def take(
-        self, tasks: Sequence[Task], templates: Sequence[tuple[Environment, Template]]
+        self,
+        tasks: Iterable[tuple[Task, str]],
+        templates: Iterable[tuple[Environment, Template]],
     ) -> None:
-        """Add as many rows as there is room for, from the offset on."""
-        self._tasks, self._templates = len(tasks), len(templates)
-        later = templates[max(0, self._offset - len(tasks)) :]
-        room = _ROWS_BYTES
-        for each in (*tasks[self._offset :], *later):
-            row, line = _task_row(each) if isinstance(each, Task) else _template_row(*each)
-            room -= max(len(orjson.dumps(row)), len(line.encode())) + 1
-            if room < 0 and (self._rows["tasks"] or self._rows["templates"]):
+        """Add as many rows as there is room for."""
+        for task, phrase in tasks:
+            row = {"id": task.id, "environment": task.env, "template": task.template}
+            if not self._add(self._tasks, {**row, "description": _line(phrase)}):
                 return
-            kind = "tasks" if isinstance(each, Task) else "templates"
-            self._rows[kind].append(row)
-            self._lines[kind].append(line)
+        for environment, template in templates:
+            row = {"id": template.id, "environment": environment.name}
+            takes = _line(", ".join(template.arguments.names))
+            row |= {"description": _line(template.description), "takes": takes}
+            if not self._add(self._templates, row):
+                return
 
-    def result(self, notes: Sequence[str]) -> dict[str, Any]:
-        """Return the reply, with the next step."""
-        shown = self._offset + sum(map(len, self._rows.values()))
-        left = max(0, self._tasks + self._templates - shown)
+    def _add(self, rows: list[dict[str, Any]], row: dict[str, Any]) -> bool:
+        """Add a row, which is longer than its line of text; return whether there was room."""
+        self._room -= len(orjson.dumps(row)) + 1
+        if self._room < 0 and (self._tasks or self._templates):
+            return False
+        rows.append(row)
+        return True
+
+    def result(self, notes: Sequence[str], *, several: bool) -> dict[str, Any]:
+        """Return the reply, with the next step.
+
+        Args:
+            notes: Remarks for its end.
+            several: Whether each line names its environment.
+        """
+        shown = self._offset + len(self._tasks) + len(self._templates)
+        left = max(0, sum(self._in_all) - shown)
         then = "Begin with start_task."
         if left:
             then = f"{left} more: call list_tasks with offset={shown}, or with a filter. {then}"
-        if self._rows["templates"]:
-            then = f"{then} list_tasks with a template's id tells its arguments."
-        value: dict[str, Any] = {"total": self._tasks, **self._rows, "next": then}
+        if self._templates:
+            then = f"{then} list_tasks with `template` tells what one takes."
+        value: dict[str, Any] = {
+            "total": self._in_all[0], "tasks": self._tasks, "templates": self._templates,
+            "next": then,
+        }  # fmt: skip
         if left:
             value["next_offset"] = shown
         if notes:
             value["notes"] = list(notes)
         lines: list[str] = []
-        if self._tasks:
-            lines += [f"{self._tasks} tasks:", *self._lines["tasks"]]
-        if self._lines["templates"]:
-            lines += ["Templates:", *self._lines["templates"]]
+        if self._in_all[0]:
+            lines += [f"{self._in_all[0]} tasks:", *self._task_lines(several=several)]
+        if self._templates:
+            lines += ["Templates:", *self._template_lines(several=several)]
         return structured_result(value, "\n".join([*lines, *notes, then]))
 
+    def _task_lines(self, *, several: bool) -> Iterator[str]:
+        """Write the ids of neighbours that ask for the same in one line, before their phrase."""
+        for (env, phrase), rows in groupby(self._tasks, lambda r: (r["environment"], _phrase(r))):
+            told = f"{', '.join(row['id'] for row in rows)}: {phrase}"
+            yield f"{told} [{env}]" if several else told
 
-def _task_row(task: Task) -> tuple[dict[str, Any], str]:
-    row = {
-        "id": task.id,
-        "environment": task.env,
-        "template": task.template,
-        "description": _line(task.title),
-    }
-    return row, f"{task.id}: {row['description'] or task.template} [{task.env}]"
+    def _template_lines(self, *, several: bool) -> Iterator[str]:
+        """Write each template with its arguments; its phrase stands once."""
+        told = {(row["environment"], row["description"]) for row in self._tasks}
+        for row in self._templates:
+            env, said = row["environment"], row["description"]
+            phrase = f": {said}" if said and (env, said) not in told else ""
+            yield f"{row['id']}({row['takes']}){phrase}" + (f" [{env}]" if several else "")
 
 
-def _template_row(environment: Environment, template: Template) -> tuple[dict[str, Any], str]:
-    said = _line(template.description)
-    row = {
-        "id": template.id,
-        "environment": environment.name,
-        "description": said,
-        "takes": _line(", ".join(template.arguments.names)),
-    }
-    told = f": {said}" if said else ""
-    return row, f"{template.id}({row['takes']}){told} [{environment.name}]"
+def _phrase(row: Mapping[str, Any]) -> str:
+    return row["description"] or row["template"]
 
 
 def _one_template(environment: Environment, template: Template) -> dict[str, Any]:
-    """Return a template with the schema of its arguments, if there is room for it."""
+    """Return a template with the schemas of its arguments and its context, if there is room."""
+    space, then = environment.context_space, f"Begin with start_task, template={template.id!r}."
     value: dict[str, Any] = {
         "id": template.id,
         "environment": environment.name,
         "description": clip(template.description, 4 * _LINE_CHARS),
         "arguments": template.arguments.schema,
-        "next": f"Begin with start_task, template={template.id!r}.",
+        **({"context": features_schema(space)} if space.features else {}),
+        "next": then,
     }
-    if len(orjson.dumps(value)) > MOST_BYTES:
-        fields: Mapping[str, Any] = template.arguments.schema["properties"]
-        value["arguments"] = {
-            "type": "object",
-            "description": "Too long to be shown; the manifest of the environment has it whole.",
-            "properties": {name: {} for name in _fitting(fields)},
-        }
-    shown = orjson.dumps(value["arguments"]).decode()
-    text = f"{template.id}: {value['description']}\nIts arguments: {shown}\n{value['next']}"
-    return structured_result({"templates": [value], "next": value["next"]}, text)
+    for part in ("arguments", "context"):
+        if part in value and len(orjson.dumps(value)) > MOST_BYTES:
+            value[part] = _named_only(value[part]["properties"])
+    lines = [*argument_lines(template), *feature_lines(space)]
+    told = clip("\n".join(lines) or "It takes no arguments.", _ROWS_BYTES)
+    text = f"{template.id}: {value['description']}\n{told}\n{then}"
+    return structured_result({"templates": [value], "next": then}, text)
+
+
+def _named_only(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "Too long to be shown; the manifest of the environment has it whole.",
+        "properties": {name: {} for name in _fitting(fields)},
+    }
 
 
 def _fitting(names: Iterable[str]) -> list[str]:
@@ -177,44 +210,23 @@ def _line(text: str) -> str:
     return clip(" ".join(text.split()), _LINE_CHARS)
 
 
-_ROW = open_schema(
-    {
-        "id": string_schema("Its id."),
-        "description": string_schema("One line."),
-        "environment": string_schema("The task's or template's environment."),
-        "template": string_schema("The template of a task."),
-        "takes": string_schema("The names of a template's arguments."),
-        "arguments": {"type": "object", "description": "Their schema, where it was asked for."},
-    },
-    "id",
-)
+def _arguments(view: View) -> Mapping[str, Argument]:
+    return {
+        "environment": view.environment("Only this one's."),
+        "filter": Argument(string_schema("Only ids like this; * matches anything.")),
+        "offset": Argument(
+            {"type": "integer", "description": "Rows to skip."},
+            may_be_negative=False,
+        ),
+        "template": Argument(string_schema("Tell what this template takes.")),
+    }
+
 
 LIST_TASKS = CoreTool(
     run=list_tasks,
     title="List tasks",
-    description="List the tasks that can be started, and the templates, by id with a line each. "
-    "Give `template` to see the arguments of one. Call start_task next, with a task's id, or with "
-    "a template and its arguments.",
-    arguments={
-        "environment": Argument(string_schema("Only this environment's.")),
-        "filter": Argument(string_schema("Only ids and templates like this; * matches anything.")),
-        "offset": Argument(
-            {"type": "integer", "description": "Skip so many: tasks first, then templates."},
-            may_be_negative=False,
-        ),
-        "template": Argument(string_schema("The id of one template: its arguments are told.")),
-    },
-    returns=open_schema(
-        {
-            "tasks": list_schema(_ROW, "What can be started by id."),
-            "templates": list_schema(_ROW, "What can be started with arguments."),
-            "total": {"type": "integer", "description": "How many tasks there are."},
-            "next_offset": {"type": "integer", "description": "Of the next page, if there is one."},
-            "notes": list_schema({"type": "string"}, "Further remarks."),
-            "next": string_schema("What to do next."),
-        },
-        "next",
-    ),
+    description="List the tasks and templates that start_task can start, a line each.",
+    arguments=_arguments,
     begins=True,
     read_only=True,
     idempotent=True,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hud_mcp.errors import InvalidTask
-from hud_mcp.server.arguments import Argument, open_schema
+from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool, read_turns, report
 from hud_mcp.server.results import structured_result
@@ -38,9 +38,6 @@ NOTE = CoreTool(
         ),
         "session": Argument(view.session),
     },
-    returns=open_schema(
-        {"recorded": {"type": "integer", "description": "How many turns."}}, "recorded"
-    ),
     required=("turn",),
     notes=True,
     idempotent=True,

@@ -4,11 +4,10 @@ from typing import Any
 
 from hud_mcp.errors import SessionEnded
 from hud_mcp.record.values import Receipt
-from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
+from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
-from hud_mcp.server.view import View
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.values.grade import Outcome
 
@@ -35,38 +34,16 @@ async def response(call: Call) -> dict[str, Any]:
     return structured_result({"session": session, "state": "ended", **shown}, text)
 
 
-def _description(view: View) -> str:
-    return (
-        "Submit your final answer: the task ends and is graded, exactly once. The same answer "
-        "again returns the same receipt; another one is refused. Submit also where the work "
-        "itself is the answer."
-        + ("" if view.one_session else " Call start_task afterwards for another task.")
-    )
-
-
 _ANSWER = string_schema(
-    "The answer alone, without explanation; JSON where the task asks for a "
-    "type. May be empty where the work is the answer."
+    "The answer alone; JSON where the task says so; empty where the work is the answer."
 )
 
 RESPONSE = CoreTool(
     run=response,
     title="Submit the answer",
-    description=_description,
+    description="Submit your final answer, also where the work itself is the answer. The task ends "
+    "and is graded, once.",
     arguments=lambda view: {"answer": Argument(_ANSWER), "session": Argument(view.session)},
     required=("answer",),
-    returns=open_schema(
-        {
-            "session": string_schema("The session."),
-            "state": string_schema("ended, or grading where that takes long."),
-            "outcome": string_schema("graded, or how else it ended."),
-            "reward": {"type": "number", "description": "The reward, if you may see it."},
-            "content": string_schema("The grader's explanation."),
-            "subscores": list_schema({"type": "object"}, "The parts of the reward."),
-            "next": string_schema("What to do next."),
-        },
-        "session",
-        "state",
-    ),
     idempotent=True,
 )

@@ -28,13 +28,15 @@ async def screenshot(call: Call) -> dict[str, Any]:
     return image_result(shot, session, asked=kind)
 
 
-_FORMAT = string_schema("jpeg or png; the server's choice by default.", enum=list(IMAGE_FORMATS))
+_FORMAT = string_schema("The picture's form.", enum=list(IMAGE_FORMATS))
 
 SCREENSHOT = CoreTool(
     run=screenshot,
     title="Screenshot",
-    description="Return a picture of the screen; change nothing. Points of later actions are "
-    "pixels of it. Where there is no screen, use step, which returns text.",
+    description=lambda view: (
+        "Return a picture of the screen."
+        + (" Points of later actions are pixels of it." if view.points else "")
+    ),
     arguments=lambda view: {"format": Argument(_FORMAT), "session": Argument(view.session)},
     is_step=True,
     needs_screen=True,

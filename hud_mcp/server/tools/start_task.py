@@ -1,37 +1,32 @@
 """The tool `start_task`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from hud_mcp.base.absent import is_empty
-from hud_mcp.base.schema import plain_field
 from hud_mcp.base.text import clip
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.record.values import Receipt
-from hud_mcp.server.arguments import (
-    Argument,
-    either_field,
-    object_schema,
-    open_schema,
-    string_schema,
-)
+from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.parameters import argument_lines, arguments_schema, context_schema
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
-from hud_mcp.server.texts import answer_schema, begun_text, live_address, screen_size
+from hud_mcp.server.texts import answer_schema, begun_text, live_address, next_steps, screen_size
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CHOSEN_SESSION, NAMED_JOB
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.starts import join_job
-from hud_mcp.values.context import ContextFeature, ContextSpace
+from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.grade import Outcome
 
-__all__ = ["START_TASK", "arguments_schema", "context_schema"]
+__all__ = ["START_TASK"]
+
+_TOLD_CHARS = 2000
+"""The longest list of arguments in an error."""
 
 
 async def start_task(call: Call) -> dict[str, Any]:
@@ -65,7 +60,7 @@ async def start_task(call: Call) -> dict[str, Any]:
         "prompt": session.prompt.text if session.prompt else "",
         **({"rules": rules} if rules else {}),
         "steps": session.steps,
-        "next": begun_text(session, call.sessions),
+        "next": next_steps(session, call.sessions),
         **screen_size(session),
         **answer_schema(session),
         **live_address(call.sessions, session),
@@ -74,7 +69,7 @@ async def start_task(call: Call) -> dict[str, Any]:
     of_job = {} if job is None else {"job": session.spec.job_id}
     begun = {"trajectory": session.trajectory_id, **of_job}
     meta = {"hud-mcp/start": begun}
-    told = filter(None, (value["prompt"], rules, value["next"]))
+    told = filter(None, (value["prompt"], rules, begun_text(session, call.sessions)))
     return structured_result(value, "\n\n".join(told), meta)
 
 
@@ -155,13 +150,15 @@ def _minted(
 ) -> Task:
     environment = given.get("environment")
     found = sessions.catalogue.resolve_template(template, environment)
-    return sessions.catalogue.mint(
-        template,
-        _taken(sessions, found.find_template(template), arguments),
-        environment=environment,
-        context=_context(given, found.context_space),
-        seed=given.get("seed"),
-    )
+    chosen = found.find_template(template)
+    args, context = _taken(sessions, chosen, arguments), _context(given, found.context_space)
+    mint, seed = sessions.catalogue.mint, given.get("seed")
+    try:
+        return mint(template, args, environment=environment, context=context, seed=seed)
+    except InvalidTask as exc:
+        lines = argument_lines(chosen)
+        told = clip("\n".join(["Its arguments:", *lines]), _TOLD_CHARS) if lines else ""
+        raise InvalidTask(f"{exc}\n{told}".strip()) from None
 
 
 def _taken(sessions: Sessions, template: Template, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,18 +184,14 @@ def _need_template(sessions: Sessions, name: str) -> None:
 
 def _arguments(view: View) -> Mapping[str, Argument]:
     return {
-        "task": Argument(string_schema("The id of a listed task.")),
-        "template": Argument(string_schema("Or: the id of a template.")),
+        "task": Argument(string_schema("A listed task's id.")),
+        "template": Argument(string_schema("Or a template's id.")),
         "arguments": _object(arguments_schema(view)),
-        "environment": Argument(string_schema("Needed only if several have such a template.")),
+        "environment": view.environment("Only if several have such a template."),
         "context": _object(context_schema(view)),
-        "seed": Argument({"type": "integer", "description": "The seed of random choices."}),
-        "session": Argument(
-            string_schema(
-                "An id of your own: `sess-` and 32 to 64 random hex digits. The same call "
-                "again then returns the same session. Leave it out to be given one."
-            )
-        ),
+        "seed": Argument({"type": "integer", "description": "Of random choices."}),
+        # For programs: a model cannot draw the digits of an id.
+        "session": Argument(None, kind="string"),
     }
 
 
@@ -210,119 +203,8 @@ def _object(schema: Mapping[str, Any] | None) -> Argument:
 START_TASK = CoreTool(
     run=start_task,
     title="Start a task",
-    description="Start a task and get its prompt and its session id, to pass to every other tool. "
-    "Give `task` (an id of list_tasks), or `template` with `arguments`. Then look with "
-    "step, act, and finish with response. Opening may take some seconds.",
+    description="Start a task by `task` (an id of list_tasks), or by `template` with `arguments`. "
+    "The reply has its prompt and its session id.",
     arguments=_arguments,
-    returns=open_schema(
-        {
-            "session": string_schema("The id to pass to every other tool."),
-            "task": string_schema("The task's id."),
-            "environment": string_schema("The task's environment."),
-            "prompt": string_schema("What is asked."),
-            "rules": string_schema("How its world works, where that tells it."),
-            "steps": {"type": "integer", "description": "How many steps there were."},
-            "next": string_schema("What to do next."),
-            "answer_schema": {"type": "object", "description": "What the answer must be."},
-        },
-        "session",
-    ),
     begins=True,
 )
-
-
-_MOST_BYTES = 8000
-"""The largest of these schemas: hosts send them to their models with every turn."""
-_SAID_CHARS = 160
-_MOST_CHARS = 1000
-
-_BOUNDS = ("enum", "minimum", "maximum")
-
-_TYPES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
-
-
-def arguments_schema(view: View) -> dict[str, Any] | None:
-    """Return the arguments of all templates, each once; None without arguments.
-
-    If two templates differ in an argument, or some model APIs reject its kind, it is a text that
-    may be JSON. If the whole is too long, it is a text too. Choices and bounds stand in
-    descriptions: a client that has to send every argument needs an empty value.
-    """
-    kinds: dict[str, dict[str, Any]] = {}
-    said: dict[str, list[str]] = {}
-    several = sum(len(e.templates) for e in view.environments) > 1
-    for environment in view.environments:
-        for template in environment.templates.values():
-            for name, schema in template.arguments.schema["properties"].items():
-                kind = _free(plain_field(schema))
-                kinds[name] = either_field(kinds[name], kind) if name in kinds else kind
-                said.setdefault(name, []).append(_argument(template.id, schema, several=several))
-    if not kinds:
-        return None
-    fields = {name: {**kind, "description": _said(said[name])} for name, kind in kinds.items()}
-    told = "The template's arguments, none of another's; left out, they are its defaults."
-    return _bounded({**object_schema(fields), "description": told})
-
-
-def context_schema(view: View) -> dict[str, Any] | None:
-    """Return the features of all environments' contexts; None without features.
-
-    Choices and bounds stand in descriptions, as for arguments.
-    """
-    fields: dict[str, dict[str, Any]] = {}
-    for environment in view.environments:
-        for feature in environment.context_space.features:
-            shown = _feature(feature)
-            if fields.setdefault(feature.name, shown) != shown:
-                fields[feature.name] = either_field(fields[feature.name], shown)
-    if not fields:
-        return None
-    told = "Features of the environment to change; those left out are as they are by default."
-    return _bounded({**object_schema(fields), "description": told})
-
-
-def _argument(template: str, schema: Mapping[str, Any], *, several: bool) -> str:
-    told = " ".join(str(schema.get("description", "")).split())
-    if "default" in schema:
-        default = clip(orjson.dumps(schema["default"]).decode(), _SAID_CHARS // 4)
-        told = f"{told} {default} by default." if told else f"{default} by default."
-    elif plain_field(schema) == {"type": "string"} and schema.get("type") != "string":
-        told = f"{told} As JSON text."
-    if bounds := _bounds(plain_field(schema)):
-        told = f"{told} {bounds}"
-    told = clip(told.strip() or "what the template asks for.", _SAID_CHARS)
-    return f"{template}: {told}" if several else told
-
-
-def _free(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in schema.items() if name not in _BOUNDS}
-
-
-def _bounds(plain: Mapping[str, Any]) -> str:
-    if "enum" in plain:
-        return f"One of {orjson.dumps(plain['enum']).decode()[1:-1].replace(',', ', ')}."
-    low, high = plain.get("minimum"), plain.get("maximum")
-    if low is not None and high is not None:
-        return f"From {low} to {high}."
-    return f"At least {low}." if low is not None else f"At most {high}." if high is not None else ""
-
-
-def _said(parts: Iterable[str]) -> str:
-    return clip(" ".join(dict.fromkeys(parts)), _MOST_CHARS - 1)
-
-
-def _feature(feature: ContextFeature) -> dict[str, Any]:
-    default = orjson.dumps(feature.default).decode()
-    low, high = feature.lower, feature.upper
-    bounds: dict[str, Any] = {} if feature.choices is None else {"enum": list(feature.choices)}
-    bounds |= {} if low is None else {"minimum": f"{low:g}"}
-    bounds |= {} if high is None else {"maximum": f"{high:g}"}
-    said = f"{feature.description} {default} by default. {_bounds(bounds)}".strip()
-    return {"type": _TYPES[type(feature.default)], "description": clip(said, 300)}
-
-
-def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema, or the text in its place if it is too long."""
-    if len(orjson.dumps(schema)) <= _MOST_BYTES:
-        return schema
-    return string_schema(f"{schema['description']} A JSON object, as text.")

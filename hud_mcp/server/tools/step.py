@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -35,21 +35,7 @@ _OBSERVED = ("full", "changes")
 
 _REF = re.compile(r"\W*(?:ref=)?[a-z]+\d\w*\]?(?::\d{1,6})?\s*")
 
-_ALSO: Mapping[str, Argument] = {
-    "observe": Argument(
-        string_schema(
-            "full (default); changes: what is different in the text since your last look; a ref: "
-            "that part of the text alone."
-        )
-    ),
-    "after_step": Argument(
-        {
-            "type": "integer",
-            "description": "How many steps you have seen, as replies say; 0 at first. A call whose "
-            "reply was lost can then be repeated: it is not done twice.",
-        }
-    ),
-}
+_ALSO = ("observe", "after_step")
 """The arguments of both tools, beside actions and the session."""
 
 _NESTED = dict.fromkeys(("point", "scroll", "offset"), Argument(None))
@@ -204,23 +190,30 @@ def step(call: Call) -> Awaitable[dict[str, Any]]:
 
 
 def _step_description(view: View) -> str:
+    if not view.acts:
+        return "Return what there is to see in the environment, as text."
     refs = " with refs" if view.points else ""
-    picture = ", and a picture where the environment has a screen" if view.screen else ""
+    picture = " and a picture" if view.screen else ""
     return (
-        f"Perform actions in order, then return what there is to see: text{refs}{picture}. No "
-        "actions: only look. At a refused action it stops and says which one and what is true "
-        "now. Call step again to go on, response when done."
+        f"Perform actions in order, up to a refused one; return text{refs}{picture}. No actions: "
+        "only look."
     )
 
 
 def _step_arguments(view: View) -> Mapping[str, Argument]:
-    actions = list_schema(object_schema(view.action, "type"), "In order; at most 50.")
-    return {
+    actions = list_schema(object_schema(view.action, "type"), "At most 50.")
+    part = ", or a ref for that part alone" if view.points else ""
+    told = f"full (default), or changes since your last look{part}."
+    count = "Steps so far: a call repeated with the same count is done once."
+    shown = {
         # also one action alone, and the HUD SDK's nested form
         "actions": Argument(actions, has_parser=True),
-        **_ALSO,
-        "session": Argument(view.session),
+        "observe": Argument(string_schema(told)),
+        "after_step": Argument({"type": "integer", "description": count}),
     }
+    if not view.acts:
+        shown = {name: replace(each, schema=None) for name, each in shown.items()}
+    return {**shown, "session": Argument(view.session)}
 
 
 STEP = CoreTool(
@@ -245,26 +238,36 @@ async def act(call: Call) -> dict[str, Any]:
 
 
 def _act_description(view: View) -> str:
-    told = "Perform one action and return the text that follows"
-    if not view.screen:
-        return f"{told}. Call step for several, response when done."
+    bare = ", without a picture" if view.screen else ""
     return (
-        f"{told}, without a picture: quicker than step. Call screenshot or step to see, response "
-        "when done."
+        f"Perform one action and return the text that follows{bare}. The fields are those of an "
+        "action of step."
     )
 
 
 def _act_arguments(view: View) -> Mapping[str, Argument]:
-    # The parser checks the other fields of an author's own action, which may be shown as a text.
+    # Step describes them. The parser checks the other fields of an author's own action, which
+    # may be shown as a text.
     fields = {
-        name: Argument(schema, has_parser=name not in ACTION)
+        name: Argument(_undescribed(schema), has_parser=name not in ACTION)
         for name, schema in view.action.items()
     }
     if "args" in fields:  # some clients see the text that can be sent for an object
-        fields["args"] = Argument(view.action["args"], kind="object")
+        fields["args"] = Argument(_undescribed(view.action["args"]), kind="object")
     # Typing nothing empties a field, and an answer may be empty.
-    fields["text"] = Argument(view.action["text"], may_be_empty=True)
-    return {**fields, **_ALSO, "session": Argument(view.session), **_NESTED}
+    fields["text"] = Argument({"type": "string"}, may_be_empty=True)
+    also = {"observe": Argument({"type": "string"}), "after_step": Argument({"type": "integer"})}
+    return {**fields, **also, "session": Argument(view.session), **_NESTED}
+
+
+def _undescribed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without the descriptions in it."""
+    kept: dict[str, Any] = {k: v for k, v in schema.items() if k != "description"}
+    if "items" in kept:
+        kept["items"] = _undescribed(kept["items"])
+    if "properties" in kept:
+        kept["properties"] = {n: _undescribed(each) for n, each in kept["properties"].items()}
+    return kept
 
 
 ACT = CoreTool(
@@ -274,6 +277,7 @@ ACT = CoreTool(
     arguments=_act_arguments,
     required=("type",),
     is_step=True,
+    needs_actions=True,
     destructive=lambda view: view.destructive,
     open_world=lambda view: view.open_world,
 )

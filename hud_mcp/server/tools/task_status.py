@@ -3,11 +3,11 @@
 from typing import Any
 
 from hud_mcp.record.values import Receipt
-from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
+from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
-from hud_mcp.server.texts import answer_schema, begun_text, live_address
+from hud_mcp.server.texts import answer_schema, begun_text, live_address, next_steps
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CALLED
 from hud_mcp.session.receipts import ended_text, told_to
@@ -46,7 +46,7 @@ def _arguments(view: View) -> dict[str, Argument]:
 _LIST = Argument(
     {
         "type": "boolean",
-        "description": "true: list your sessions instead, if you have lost an id.",
+        "description": "true: list your sessions, if an id is lost.",
     }
 )
 
@@ -87,9 +87,10 @@ def _of_session(call: Call, session: Session) -> dict[str, Any]:
     else:
         rules = session.explain()
         value |= {"rules": rules} if rules else {}
-        value["next"] = begun_text(session, call.sessions)
+        value["next"] = next_steps(session, call.sessions)
         value |= answer_schema(session)
-        lines += [f"Prompt: {value['prompt']}", *([rules] if rules else []), value["next"]]
+        begun = begun_text(session, call.sessions)
+        lines += [f"Prompt: {value['prompt']}", *([rules] if rules else []), begun]
     called = session.agent_called and not call.caller.has_session_token
     return structured_result(value, "\n".join(lines), {CALLED: True} if called else None)
 
@@ -107,23 +108,9 @@ def _ended_line(session: Session, receipt: Receipt, then: str) -> str:
 TASK_STATUS = CoreTool(
     run=task_status,
     title="Where a task stands",
-    description="Tell where a session stands: open, being graded, or how it ended, with its "
-    "receipt. It repeats the prompt and the world's rules. Change nothing.",
+    description="Tell whether a session is open, being graded or ended, with its prompt, rules and "
+    "receipt.",
     arguments=_arguments,
-    returns=open_schema(
-        {
-            "session": string_schema("The session."),
-            "state": string_schema("open, grading, ended, or on its way there."),
-            "task": string_schema("The task's id."),
-            "environment": string_schema("The task's environment."),
-            "prompt": string_schema("What is asked."),
-            "rules": string_schema("How its world works, where that tells it."),
-            "steps": {"type": "integer", "description": "How many steps there were."},
-            "receipt": {"type": "object", "description": "How it ended, once it has."},
-            "next": string_schema("What to do next."),
-            "sessions": list_schema({"type": "object"}, "Your sessions, where `list` asks."),
-        },
-    ),
     read_only=True,
     idempotent=True,
 )

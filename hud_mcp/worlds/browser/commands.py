@@ -35,16 +35,12 @@ SELECT_BOUND_MS = 2500
 MAX_INTERRUPTIONS = 10
 """The most times that the page to be left may go elsewhere before the action fails."""
 
-Address = Annotated[str, Field(description="a path such as /cart, or a whole address.")]
+Address = Annotated[str, Field(description="a path such as /cart, or an address.")]
 TabNumber = Annotated[int, Field(description="which tab, from 1.")]
-Ref = Annotated[
-    str, Field(min_length=1, description="the element's ref of the last text, or a selector.")
-]
-Selector = Annotated[
-    str, Field(min_length=1, description="a CSS or Playwright selector, or a ref.")
-]
+Ref = Annotated[str, Field(min_length=1, description="the element's ref, or a selector.")]
+Selector = Annotated[str, Field(min_length=1, description="its selector, or a ref.")]
 Accept = Annotated[bool, Field(description="OK or Cancel.")]
-Typed = Annotated[str, Field(description="what is typed into a prompt.")]
+Typed = Annotated[str, Field(description="the text for a prompt.")]
 
 
 def _as_texts(given: Any) -> Any:
@@ -54,9 +50,7 @@ def _as_texts(given: Any) -> Any:
     return [str(each) for each in listed] if plain else cast("Any", given)
 
 
-Options = Annotated[
-    list[str], BeforeValidator(_as_texts), Field(description="the values or the labels.")
-]
+Options = Annotated[list[str], BeforeValidator(_as_texts), Field(description="values or labels.")]
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 """The scheme at the start of an address. A host with a port has none."""
@@ -211,11 +205,11 @@ class Commands:
         await self.load(self._tabs.current, address)
 
     async def back(self) -> None:
-        """Go back in the tab's history."""
+        """Go back."""
         await self._travel(-1, "There is no earlier page in this tab.")
 
     async def forward(self) -> None:
-        """Go forward in it."""
+        """Go forward."""
         await self._travel(1, "There is no later page in this tab.")
 
     async def _travel(self, step: int, nowhere: str) -> None:
@@ -232,7 +226,7 @@ class Commands:
         await whole(tab, self._bound_ms())
 
     async def reload(self) -> None:
-        """Load the page again."""
+        """Load it again."""
         url, tab = self._tabs.current.page.url, self._tabs.current
         await self._tabs.replace_hung()
         if self._tabs.current is not tab:
@@ -243,20 +237,20 @@ class Commands:
         await whole(tab, self._bound_ms())
 
     async def switch_tab(self, index: TabNumber) -> None:
-        """Show another tab."""
+        """Show a tab."""
         count = len(self._tabs.all)
         if not 1 <= index <= count:
             raise ActionFailed(f"There is no tab {index}. There are {count}, from 1.")
         await self._tabs.switch(index)
 
     async def close_tab(self) -> None:
-        """Close the tab that is shown."""
+        """Close this tab."""
         await self._tabs.close_current()
 
     async def select_option(
         self, values: Options, ref: Ref | None = None, selector: Selector | None = None
     ) -> None:
-        """Choose options of a select element."""
+        """Choose options of a select."""
         if (ref is None) == (selector is None):
             raise ActionFailed("'select_option' needs a ref or a selector, and values.")
         tab = self._tabs.current
@@ -271,7 +265,7 @@ class Commands:
             raise ActionFailed(f"{called!r} is disabled or hidden: it was not set.") from exc
 
     async def answer_dialogs(self, accept: Accept = True, text: Typed | None = None) -> None:  # noqa: FBT002  # an agent's arguments come by name
-        """Say how dialogs are answered from now on, and a page that asks whether to leave it."""
+        """Set how later dialogs are answered, and pages that ask before they are left."""
         self._tabs.dialogs.answer_by(DialogRule(accept=accept, text=text))
 
 

@@ -65,9 +65,9 @@ def begun_text(session: Session, sessions: Sessions) -> str:
         shown = orjson.dumps(schema["answer_schema"]).decode()
         if len(shown) > _SCHEMA_CHARS:
             shown = f"{shown[:_SCHEMA_CHARS]}… (answer_schema has it whole)"
-        typed = f" The answer is JSON: {shown}"
+        typed = f" The answer is JSON of this schema: {shown}"
     size = session.screen_size
-    screen = "" if size is None else f" The screen has {size[0]} x {size[1]} pixels."
+    screen = "" if size is None else f" The screen is {size[0]} x {size[1]} pixels."
     return f"[session: {session.id}] {next_steps(session, sessions)}{screen}{typed}"
 
 

@@ -24,7 +24,8 @@ async def test_a_task_goes_from_the_list_to_its_receipt(peer: Peer) -> None:  # 
     """A client lists, starts, acts, looks, answers and is graded, and the record has it all."""
     listed = await peer.ok("list_tasks")
     assert [t["id"] for t in listed.structured["tasks"]] == ["shopping", "berry"]
-    assert "shopping: Buy bread [board]" in listed.text
+    assert "shopping: Write notes on the board [board]" in listed.text
+    assert "Buy bread" not in listed.text, "a row's own description is for people"
     templates = {t["id"]: t for t in listed.structured["templates"]}
     assert templates["collect"]["takes"] == "marker, wanted"
     asked = await peer.ok("list_tasks", template="collect")

@@ -16,7 +16,7 @@ __all__ = ["CANCEL_TASK"]
 
 
 async def cancel_task(call: Call) -> dict[str, Any]:
-    """End a session without a grade."""
+    """Give a session up: it ends without a grade."""
     found = await call.find()
     outcome = found.outcome if isinstance(found, Receipt) else None
     if isinstance(found, Session):
@@ -34,7 +34,7 @@ async def cancel_task(call: Call) -> dict[str, Any]:
 CANCEL_TASK = CoreTool(
     run=cancel_task,
     title="Give a task up",
-    description="End a session without a grade.",
+    description="Give a session up: it ends without a grade.",
     arguments=lambda view: {"session": Argument(view.session)},
     destructive=True,
     idempotent=True,

@@ -15,9 +15,8 @@ from hud_mcp.errors import InvalidTask
 from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
-from hud_mcp.server.parameters import argument_lines, feature_lines, features_schema
 from hud_mcp.server.results import structured_result
-from hud_mcp.server.view import View
+from hud_mcp.server.view import View, argument_lines, feature_lines, features_schema
 
 __all__ = ["LIST_TASKS", "MOST_BYTES"]
 

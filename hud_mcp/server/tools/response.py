@@ -35,7 +35,7 @@ async def response(call: Call) -> dict[str, Any]:
 
 
 _ANSWER = string_schema(
-    "The answer alone; JSON where the task says so; empty where the work is the answer."
+    "The answer alone; JSON where that is asked; empty where the work is the answer."
 )
 
 RESPONSE = CoreTool(

@@ -34,7 +34,7 @@ SCREENSHOT = CoreTool(
     run=screenshot,
     title="Screenshot",
     description=lambda view: (
-        "Return a picture of the screen."
+        "Return a picture of what the screen shows."
         + (" Points of later actions are pixels of it." if view.points else "")
     ),
     arguments=lambda view: {"format": Argument(_FORMAT), "session": Argument(view.session)},

@@ -12,10 +12,9 @@ from hud_mcp.record.values import Receipt
 from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
-from hud_mcp.server.parameters import argument_lines, arguments_schema, context_schema
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
 from hud_mcp.server.texts import answer_schema, begun_text, live_address, next_steps, screen_size
-from hud_mcp.server.view import View
+from hud_mcp.server.view import View, argument_lines, arguments_schema, context_schema
 from hud_mcp.session.caller import CHOSEN_SESSION, NAMED_JOB
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.registry import Sessions

@@ -46,7 +46,7 @@ def _arguments(view: View) -> dict[str, Argument]:
 _LIST = Argument(
     {
         "type": "boolean",
-        "description": "true: list your sessions, if an id is lost.",
+        "description": "List your sessions, if an id is lost.",
     }
 )
 

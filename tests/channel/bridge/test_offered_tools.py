@@ -6,7 +6,6 @@ from tables import each_of
 from hud_mcp import Environment
 from hud_mcp.plugins.hud.bridge.declarations import PublishedTool
 from hud_mcp.server.own_tools import OwnTool
-from hud_mcp.server.view import View
 
 
 @each_of(
@@ -27,7 +26,7 @@ def test_hints_of_another_server_s_tool_are_passed_on(
     declared = Tool(name="add", input_schema={"type": "object"}, annotations=hints)
     tool = PublishedTool(declared, environment=env, server="tools", name="tools_add")
     env.offer(tool)
-    listed = OwnTool("tools_add", [(env, tool)]).listed(View.of([env]).session)
+    listed = OwnTool("tools_add", [(env, tool)]).listed()
     assert listed.annotations is not None
     assert listed.annotations.open_world_hint is open_world
     read_only = hints is not None and bool(hints.read_only_hint)

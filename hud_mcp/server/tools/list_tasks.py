@@ -126,12 +126,9 @@ class _Page:
             then = f"{then} list_tasks with `template` tells what one takes."
         value: dict[str, Any] = {
             "total": self._in_all[0], "tasks": self._tasks, "templates": self._templates,
-            "next": then,
+            "next": then, **({"next_offset": shown} if left else {}),
+            **({"notes": list(notes)} if notes else {}),
         }  # fmt: skip
-        if left:
-            value["next_offset"] = shown
-        if notes:
-            value["notes"] = list(notes)
         lines: list[str] = []
         if self._in_all[0]:
             lines += [f"{self._in_all[0]} tasks:", *self._task_lines(several=several)]

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import math
 import random
 
 import pytest
@@ -99,17 +100,29 @@ def test_a_picture_within_the_budget_is_the_same_object() -> None:
     kind=st.sampled_from(["PNG", "JPEG"]),
     noise=st.booleans(),
     edge=st.integers(64, 800),
+    patches=st.integers(4, 700),
     size=st.integers(10_000, 60_000),
     scale=st.floats(0.25, 4),
 )
 def test_a_fitted_picture_is_within_its_budget_and_its_corners_are_the_page_s(
-    *, width: int, height: int, kind: str, noise: bool, edge: int, size: int, scale: float
+    *,
+    width: int,
+    height: int,
+    kind: str,
+    noise: bool,
+    edge: int,
+    patches: int,
+    size: int,
+    scale: float,
 ) -> None:
-    """No edge and no size exceeds the budget, and each corner maps back to the same corner."""
+    """Nothing exceeds the budget, and each corner maps back to the same corner."""
     shot = Screenshot.from_bytes(picture(width, height, kind=kind, noise=noise), scale=scale)
-    fitted = fit_screenshot(shot, Look(max_edge_px=edge, max_image_bytes=size))
+    look = Look(max_edge_px=edge, max_patches=patches, max_image_bytes=size)
+    fitted = fit_screenshot(shot, look)
 
     assert max(fitted.width_px, fitted.height_px) <= edge
+    assert patches_of(fitted.width_px, fitted.height_px) <= patches
+    assert look.takes(fitted)
     assert len(fitted.data) <= size
     assert Screenshot.from_bytes(fitted.data, scale=fitted.scale) == fitted
     for before, after in ((width, fitted.width_px), (height, fitted.height_px)):
@@ -157,12 +170,32 @@ def test_one_very_long_line_is_cut_within() -> None:
     assert len(clipped) > 800
 
 
+def patches_of(width: int, height: int) -> int:
+    """The squares of 28 px that cover a picture, as Claude counts them."""
+    return math.ceil(width / 28) * math.ceil(height / 28)
+
+
+@given(st.integers(1, 9000), st.integers(1, 9000))
+def test_no_picture_is_larger_than_models_read_and_none_is_smaller_than_need_be(
+    wide: int, high: int
+) -> None:
+    """Claude's smaller models resize what has an edge above 1568 px, or more patches than that."""
+    size = fitted_size(wide, high, Look())
+    assert max(size) <= 1568
+    assert patches_of(*size) <= 1568
+    assert math.ceil(size[0] / 32) * math.ceil(size[1] / 32) <= 1536, "as GPT reads at most"
+    if size != (wide, high):
+        longest = max(wide, high)
+        larger = [max(1, round(side * (max(size) + 1) / longest)) for side in (wide, high)]
+        assert max(larger) > 1568 or patches_of(*larger) > 1568
+
+
 def test_the_size_of_a_picture_is_known_before_it_is_taken() -> None:
     """As `fit_screenshot` makes it, of any shape."""
-    for wide, high in ((1280, 800), (1600, 900), (900, 3200), (5000, 10)):
+    for wide, high in ((1280, 800), (1440, 900), (1920, 1080), (900, 3200), (5000, 10)):
         shot = Screenshot.from_bytes(picture(wide, high))
         fitted = fit_screenshot(shot, Look())
-        assert fitted_size(wide, high, Look().max_edge_px) == (fitted.width_px, fitted.height_px)
+        assert fitted_size(wide, high, Look()) == (fitted.width_px, fitted.height_px)
 
 
 def test_a_part_of_a_picture_is_cut_out_and_made_larger() -> None:

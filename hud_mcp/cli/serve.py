@@ -34,7 +34,7 @@ _LAST_PORT = 65_535
 _GROUPS = {
     "Tasks": ("tasksets", "split", "allow", "tries", "limits", "reload"),
     "HTTP": ("http", "tokens", "token_file", "operator_token_file"),
-    "Record": ("reward", "image"),
+    "Record": ("reward", "look"),
     "Beside MCP": ("wires", "live"),
     "Operation": ("replica", "log_level"),
 }
@@ -131,8 +131,12 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="When agents see rewards. Default: as the template says, else on_submit.",
 )
 @click.option(
-    "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
+    "--look",
+    type=click.Choice(["both", "text"]),
+    default="both",
+    help="Show text and a picture in each step, or text alone.",
 )
+@click.option("--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, hidden=True)
 @click.option(
     "--tries",
     type=WholeNumber(1),

@@ -129,6 +129,7 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
         tries=options["tries"],
         local_hosts=read_hosts(options["allow"]),
         reloads=options["reload"],
+        look=options["look"],
     )
 
 

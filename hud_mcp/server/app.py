@@ -165,8 +165,8 @@ class _Surface:
             for one in (False, True)
         )
         environments = list(sessions.environments.values())
-        self.view = View.of(environments)
-        agents_view = View.of(environments, one_session=True)
+        self.view = View.of(environments, look=sessions.look)
+        agents_view = View.of(environments, one_session=True, look=sessions.look)
         self._listed, self._agents_listed = (
             types.ListToolsResult(
                 tools=[

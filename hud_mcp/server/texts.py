@@ -114,7 +114,8 @@ def instructions(view: View) -> str:
     beginning = _ONE_SESSION if view.one_session else _ANY_SESSION
     looking = _LOOKING if view.acts else _BARE
     text = _INSTRUCTIONS.replace("{beginning}", beginning).replace("{acting}", acting)
+    shows = " screenshot only looks." if view.pictures else " screenshot shows a picture."
     text = text.replace("{looking}", looking)
-    text = text.replace("{picture}", " and picture" if view.screen else "")
-    text = text.replace("{screenshot}", " screenshot only looks." if view.screen else "")
+    text = text.replace("{picture}", " and picture" if view.pictures else "")
+    text = text.replace("{screenshot}", shows if view.screen else "")
     return text if acting else text.replace("\n4. ", "\n3. ")

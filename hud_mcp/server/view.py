@@ -43,6 +43,7 @@ class View:
         one_session: Whether it is for an agent that has one session, and begins none.
         types: The actions that the worlds take, by type.
         screen: Whether a world has a screen.
+        pictures: Whether a step shows it unasked.
         tools: The names of tools that can do all of `custom` in some world.
         destructive: Whether an action may undo something.
         open_world: Whether an action may reach outside of the server.
@@ -58,12 +59,15 @@ class View:
     destructive: bool = True
     open_world: bool = True
     environments: tuple[Environment, ...] = ()
+    pictures: bool = True
 
     @classmethod
-    def of(cls, environments: Iterable[Environment] = (), *, one_session: bool = False) -> "View":
+    def of(
+        cls, served: Iterable[Environment] = (), *, one_session: bool = False, look: str = "both"
+    ) -> "View":
         """Return the view of these environments; without any, of everything."""
-        served = tuple(environments)
-        worlds = [environment.world for environment in served]
+        environments = tuple(served)
+        worlds = [environment.world for environment in environments]
         screen = not worlds or any(world.has_screen for world in worlds)
         taken = frozenset[str]().union(*map(_shown_actions, worlds)) | {"response"}
         own = [world.custom_actions for world in worlds if "custom" in _shown_actions(world)]
@@ -79,7 +83,8 @@ class View:
             tools=tuple({t.name: None for w in worlds if w.tools_suffice for t in w.tools}),
             destructive=not worlds or any(world.is_destructive for world in worlds),
             open_world=not worlds or any(world.open_world for world in worlds),
-            environments=served,
+            environments=environments,
+            pictures=screen and look != "text",
         )
 
     @property

@@ -54,7 +54,7 @@ A program that speaks for an agent gives up its other rights by it, and needs no
 """
 
 LOOK = "hud-mcp/look"
-"""In the `_meta` of a step: `text` or `image`, the only one in the reply; text without a screen."""
+"""In the `_meta` of a step: the reply has `text`, `image` or `both`; text without a screen."""
 
 CHOSEN_SESSION = "hud-mcp/session"
 """In the `_meta` of a start_task: the session id that a program has chosen."""

@@ -176,7 +176,7 @@ class LiveWorld:
         if self.latest is not None:
             return self.latest.width_px, self.latest.height_px
         size = self._world.screen_size()
-        return None if size is None else fitted_size(*size, Look().max_edge_px)
+        return None if size is None else fitted_size(*size, Look())
 
     async def measure_screen(self) -> None:
         """Have the world measure its screen if it can; else the size stays unknown."""
@@ -246,10 +246,7 @@ class LiveWorld:
         if text is not None and len(text) > look.max_text_chars:
             text = clip_text(text, look.max_text_chars)
         if image is not None:
-            if (
-                max(image.width_px, image.height_px) > look.max_edge_px
-                or len(image.data) > look.max_image_bytes
-            ):
+            if not look.takes(image):
                 # Off the event loop, because Pillow decodes and encodes the whole picture.
                 image = await anyio.to_thread.run_sync(fit_screenshot, image, look)
             if deliver_image:

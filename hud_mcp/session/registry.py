@@ -1,6 +1,7 @@
 """All sessions of a process: how they are found, started, expired, and closed at the end."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.spec import Shared
@@ -38,6 +39,7 @@ class Sessions(Finding):
         local_hosts: Hosts that the row of any task may open, of this machine and of private
             networks too; a row that is not the user's own may name no others of those.
         reloads: Whether `replace` is going to be called, so that clients learn of changed lists.
+        look: The parts of an observation that a step shows, unless its caller chooses.
 
     Raises:
         InvalidTask: A listed task names an environment, a template or an argument that is not
@@ -57,11 +59,12 @@ class Sessions(Finding):
         resumes: bool = True,
         local_hosts: Iterable[str] = (),
         reloads: bool = False,
+        look: Literal["text", "both"] = "both",
     ) -> None:
         self.catalogue = Catalogue(environments, tasksets)
         self.environments = self.catalogue.environments
         self.limits = limits = limits or Limits()
-        self.job_id, self.reloads = job_id, reloads
+        self.job_id, self.reloads, self.look = job_id, reloads, look
         self.changes = Changes()
         self.live_base: str | None = None  # the address of live pages, once they are served
         self._is_left = False

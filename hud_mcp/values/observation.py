@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import io
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -48,6 +49,9 @@ IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpeg", "png")
 
 JPEG_QUALITY = 80
 """The quality of JPEG pictures, unless another was chosen."""
+
+_PATCH_PX = 28
+"""The side of the squares that Claude reads and counts; docs/pictures.md has every provider's."""
 
 _JPEG_QUALITIES = (JPEG_QUALITY, 65, 50, 35)
 """The qualities that are tried until a picture fits; below 35 small text is gone."""
@@ -178,10 +182,18 @@ class Look(Value):
     image: ImageFormat | None = Field(default=None, description="Its format; None for no picture.")
     quality: int = Field(default=JPEG_QUALITY, ge=1, le=100, description="JPEG quality.")
     max_edge_px: int = Field(
-        default=1568, ge=64, description="The longest edge of a picture; models see no more."
+        default=1568, ge=64, description="The longest edge of a picture; many models see no more."
+    )
+    max_patches: int = Field(
+        default=1568, ge=1, description="The most squares of 28 px that cover it; the same."
     )
     max_image_bytes: int = Field(default=700_000, ge=10_000, description="Before base64.")
     max_text_chars: int = Field(default=10_000, ge=200)
+
+    def takes(self, shot: Screenshot) -> bool:
+        """Whether a picture is within the budget."""
+        size = shot.width_px, shot.height_px
+        return fitted_size(*size, self) == size and len(shot.data) <= self.max_image_bytes
 
 
 def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
@@ -190,11 +202,11 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
     Its `scale` maps its pixels back to CSS pixels. Hosts that rescale pictures move the places that
     a model clicks, so nothing larger may leave.
     """
-    longest = max(shot.width_px, shot.height_px)
-    if longest <= look.max_edge_px and len(shot.data) <= look.max_image_bytes:
+    if look.takes(shot):
         return shot
-    edge = min(longest, look.max_edge_px)
-    fitted = _encode(shot, _kind(shot), edge, look.quality) if edge < longest else shot
+    edge = max(fitted_size(shot.width_px, shot.height_px, look))
+    smaller = edge < max(shot.width_px, shot.height_px)
+    fitted = _encode(shot, _kind(shot), edge, look.quality) if smaller else shot
     while len(fitted.data) > look.max_image_bytes:
         for quality in _JPEG_QUALITIES:
             fitted = _encode(shot, "jpeg", edge, quality)
@@ -204,12 +216,22 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
     return fitted
 
 
-def fitted_size(width_px: int, height_px: int, max_edge_px: int) -> tuple[int, int]:
-    """Return the size of a picture whose longest edge has at most so many pixels."""
+def fitted_size(width_px: int, height_px: int, look: Look) -> tuple[int, int]:
+    """Return the size of a picture that a look makes of one of this size."""
     longest = max(width_px, height_px)
-    if longest <= max_edge_px:
-        return width_px, height_px
-    width, height = (max(1, round(side * max_edge_px / longest)) for side in (width_px, height_px))
+    # No larger one fits, and few smaller ones do not: their last patches are not full.
+    most = longest * math.sqrt(look.max_patches * _PATCH_PX**2 / (width_px * height_px))
+    edge = min(longest, look.max_edge_px, math.ceil(most))
+    size = _scaled(width_px, height_px, edge)
+    while math.prod(math.ceil(side / _PATCH_PX) for side in size) > look.max_patches:
+        edge -= 1
+        size = _scaled(width_px, height_px, edge)
+    return size
+
+
+def _scaled(width_px: int, height_px: int, edge_px: int) -> tuple[int, int]:
+    longest = max(width_px, height_px)
+    width, height = (max(1, round(side * edge_px / longest)) for side in (width_px, height_px))
     return width, height
 
 
@@ -264,7 +286,7 @@ def _encode(
         image = opened.convert("RGB")
     longest = max(image.size)
     if edge is not None and edge < longest:
-        size = fitted_size(image.width, image.height, edge)
+        size = _scaled(image.width, image.height, edge)
         image = image.resize(size, libraries.Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
     # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the end of
     # a long page.

@@ -30,6 +30,7 @@ from hud_mcp.agents.computer_use import (
     read_openai_computer,
 )
 from hud_mcp.errors import InvalidAction
+from hud_mcp.plugins.models.computer_use.anthropic import anthropic_computer
 from hud_mcp.values.action import (
     Action,
     ClickAction,
@@ -46,7 +47,7 @@ from hud_mcp.values.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.values.observation import Observation, Screenshot
+from hud_mcp.values.observation import Look, Observation, Screenshot, fitted_size
 
 SAME = Frame.same(1280, 800)
 HALF = Frame((640, 400), (1280, 800))
@@ -356,6 +357,13 @@ def test_openais_result_is_a_picture_and_then_the_error() -> None:
     assert kind == "data:image/png;"
     assert opened(encoded).size == (640, 400)
     assert told["content"] == [{"type": "input_text", "text": "refused"}]
+
+
+def test_anthropics_frame_is_as_large_as_its_models_read() -> None:
+    """Points in a larger one would be off, as the picture is made smaller before they see it."""
+    computer = anthropic_computer("computer_20251124")
+    assert computer.frame(1280, 800) == SAME
+    assert computer.frame(1920, 1080).shown == fitted_size(1920, 1080, Look()) != (1920, 1080)
 
 
 GRID = gemini_frame(1440, 900)

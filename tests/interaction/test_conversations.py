@@ -212,6 +212,7 @@ async def test_a_large_screen_is_shrunk_to_what_models_see_and_clicks_are_mapped
     assert len(shot.image) <= 700_000
     width, height = size_of(shot.image)
     assert max(width, height) <= 1568
+    assert -(width // -28) * -(height // -28) <= 1568, "as many patches as models read"
     told = shot.meta["hud-mcp/screenshot"]
     assert (told["width"], told["height"]) == (width, height)
     assert told["scale"] == pytest.approx(3000 / width)

@@ -12,6 +12,8 @@ from hud_mcp import Store
 
 pytestmark = pytest.mark.anyio
 
+BENCH = Path(__file__).resolve().parents[1] / "env" / "environments" / "bench.py"
+
 
 async def test_an_episode_is_reset_answered_and_done(room: HttpServer) -> None:
     """There is no reward before the grade, and the record has the session."""
@@ -111,6 +113,18 @@ async def test_a_world_is_stepped_in_each_form_of_an_action(bench: HttpServer) -
         assert "GET /schema" in await talk.refused("step", {"dance": 1})
         ended = await talk.step(actions=[put, {"type": "response", "text": "lamp"}])
         assert (ended["reward"], ended["done"]) == (1.0, True)
+
+
+@pytest.mark.long
+async def test_an_episode_has_the_parts_that_its_reset_names(tmp_path: Path) -> None:
+    """They do not depend on the look of the server."""
+    options = ["--openenv", "--look", "text"]
+    with http_server(tmp_path, [str(BENCH)], *options) as server:
+        async with talking(server.url) as talk:
+            for observe, parts in (("both", {"text", "image"}), ("text", {"text"})):
+                begun = await talk.reset(template="say", observe=observe)
+                shown = {name for name, part in begun["observation"].items() if part}
+                assert shown & {"text", "image"} == parts
 
 
 async def test_a_world_that_ends_is_graded_at_once(bench: HttpServer) -> None:

@@ -36,7 +36,7 @@ from hud_mcp.values.observation import Look
 
 Json = dict[str, Any]
 
-_LOOK = Look(image="png", max_edge_px=4096, max_image_bytes=8_000_000)
+_LOOK = Look(image="png", max_edge_px=4096, max_patches=2**15, max_image_bytes=8_000_000)
 """The default look of a program: the whole screen, without loss."""
 
 

@@ -13,7 +13,6 @@ from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.values.option import Option
 
 __all__ = [
-    "LOOKS",
     "PROVIDERS",
     "TOOLS",
     "ComputerVersion",
@@ -25,17 +24,12 @@ __all__ = [
 
 ModelLook = Literal["text", "image", "both"]
 
-LOOKS: tuple[ModelLook, ...] = ("text", "image", "both")
-"""The kinds of observations that a model may see."""
-
 ComputerVersion = Literal[
     "computer", "computer_20250124", "computer_20251124", "computer_toolset_20260801"
 ]
 """A provider's own computer tool; the versions are Anthropic's."""
 
-ModelTools = Literal[
-    "generic", "computer", "computer_20250124", "computer_20251124", "computer_toolset_20260801"
-]
+ModelTools = Literal["generic", ComputerVersion]
 
 TOOLS: tuple[ModelTools, ...] = get_args(ModelTools)
 """The tools that a model acts with."""

@@ -209,12 +209,9 @@ class Episode:
         return await self._after(seen, told)
 
     async def _stepped(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Row, Row]:
-        meta: Row = {PLAIN: True}
-        if self._observe == "values":
-            meta[VALUES] = True
-        elif self._observe != "both":
-            meta[LOOK] = self._observe
-        result = await self._call(STEP, {"actions": list(rows), "session": self.session}, meta)
+        parts = {VALUES: True} if self._observe == "values" else {LOOK: self._observe}
+        asked = {"actions": list(rows), "session": self.session}
+        result = await self._call(STEP, asked, {PLAIN: True, **parts})
         told = cast("Row | None", result.get("_meta", {}).get("hud-mcp/step"))
         if told is None:
             raise Refused(_text(result))

@@ -32,6 +32,7 @@ from hud_mcp.values.observation import Look
 __all__ = ["ACT", "STEP", "as_taken"]
 
 _OBSERVED = ("full", "changes")
+_LOOKS = ("text", "image", "both")
 
 _REF = re.compile(r"\W*(?:ref=)?[a-z]+\d\w*\]?(?::\d{1,6})?\s*")
 
@@ -43,12 +44,7 @@ _NESTED = dict.fromkeys(("point", "scroll", "offset"), Argument(None))
 
 
 async def _take_step(
-    call: Call,
-    kind: Literal["step", "act"],
-    actions: tuple[Action, ...],
-    *,
-    image: bool,
-    tail: str = "",
+    call: Call, kind: Literal["step", "act"], actions: tuple[Action, ...]
 ) -> dict[str, Any]:
     """Perform actions in a call's session, and grade an answer among them.
 
@@ -56,23 +52,21 @@ async def _take_step(
         call: The call, with the arguments of both tools.
         kind: The step's name in the record.
         actions: In order.
-        image: Whether the reply has a picture, if there is a screen.
-        tail: The end of the reply, unless there was an answer.
     """
     session = await call.find()
     if isinstance(session, Receipt):
-        return await _repeat_ended(call, session, kind, actions, image=image)
+        return await _repeat_ended(call, session, kind, actions)
     environment = session.environment
     actions = as_taken(actions, environment, call.sessions.environments.values())
-    look = _look(call, environment, image=image)
+    look = _look(call, environment, kind, actions)
     shows, after_step = look.image is not None, call.arguments.get("after_step")
     with call.heartbeat("acting"):
         stepped = await session.step(
             actions, look, kind=kind, deliver_image=shows, after_step=after_step
         )
         if not stepped.answered:
-            if after_step is not None:
-                tail = f"{tail} Pass after_step={session.steps} with your next call.".strip()
+            following = f"Pass after_step={session.steps} with your next call."
+            tail = "" if after_step is None else following
             return step_result(stepped, session, tail=tail, is_plain=bool(call.meta.get(PLAIN)))
         answer = next(a.text for a in actions if isinstance(a, ResponseAction))
         receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
@@ -90,12 +84,7 @@ class _Ended:
 
 
 async def _repeat_ended(
-    call: Call,
-    receipt: Receipt,
-    kind: Literal["step", "act"],
-    actions: tuple[Action, ...],
-    *,
-    image: bool,
+    call: Call, receipt: Receipt, kind: Literal["step", "act"], actions: tuple[Action, ...]
 ) -> dict[str, Any]:
     """Return the recorded reply to the last step of a session that has ended since.
 
@@ -107,7 +96,7 @@ async def _repeat_ended(
     if after_step is None or environment is None:
         raise SessionEnded(ended_text(receipt))
     actions = as_taken(actions, environment, call.sessions.environments.values())
-    look = _look(call, environment, image=image)
+    look = _look(call, environment, kind, actions)
     asked = RequestedStep(kind, actions, look, look.image is not None)
     policy = receipt.reward_policy
     stepped = await asked.recall(
@@ -152,21 +141,21 @@ def _custom_readers(
     return {name: ObjectReader(schema, others=every) for name, schema in known.items()}
 
 
-def _look(call: Call, environment: Environment, *, image: bool) -> Look:
-    """Return the wanted observation: text and picture, or a program's choice.
+def _look(call: Call, environment: Environment, kind: str, actions: Iterable[Action]) -> Look:
+    """Return the wanted observation: the parts that the call names, or those of its tool.
 
-    Args:
-        call: The call.
-        environment: The environment of the world.
-        image: Whether a picture is wanted, if there is a screen.
+    Raises:
+        InvalidTask: The call names other parts than there are.
     """
     given = call.arguments
     changes, part = _observed(given, environment) if "observe" in given else (False, "")
     if call.meta.get(VALUES):
         return call.look(values=True, changes=changes)
-    only = call.meta.get(LOOK)
-    shows = image and only != "text" and environment.world.has_screen
-    text = only != "image" or not shows
+    asks = any(isinstance(action, ScreenshotFetch) for action in actions)
+    usual = "both" if asks else call.sessions.look if kind == "step" else "text"
+    parts = one_of(call.meta, LOOK, _LOOKS, usual)
+    shows = parts != "text" and environment.world.has_screen
+    text = parts != "image" or not shows
     form = environment.world.text_form
     picture = call.image if shows else None
     return call.look(text=text, image=picture, changes=changes, part=part, form=form)
@@ -186,14 +175,14 @@ def _observed(given: Mapping[str, Any], environment: Environment) -> tuple[bool,
 
 def step(call: Call) -> Awaitable[dict[str, Any]]:
     """Perform actions and look."""
-    return _take_step(call, "step", parse_actions(call.arguments.get("actions")), image=True)
+    return _take_step(call, "step", parse_actions(call.arguments.get("actions")))
 
 
 def _step_description(view: View) -> str:
     if not view.acts:
         return "Return what there is to see in the environment, as text."
     refs = " with refs" if view.points else ""
-    picture = " and a picture" if view.screen else ""
+    picture = " and a picture" if view.pictures else ""
     return (
         f"Perform actions in order, up to a refused one; return text{refs}{picture}. No actions: "
         "only look."
@@ -232,13 +221,11 @@ async def act(call: Call) -> dict[str, Any]:
     action = parse_action(
         {k: v for k, v in call.arguments.items() if k not in _ALSO and k != "session"}
     )
-    is_blind = isinstance(action, ScreenshotFetch)
-    tail = "act shows no picture; call screenshot, or step." if is_blind else ""
-    return await _take_step(call, "act", (action,), image=False, tail=tail)
+    return await _take_step(call, "act", (action,))
 
 
 def _act_description(view: View) -> str:
-    bare = ", without a picture" if view.screen else ""
+    bare = ", without a picture" if view.pictures else ""
     return (
         f"Perform one action and return the text that follows{bare}. The fields are those of an "
         "action of step."

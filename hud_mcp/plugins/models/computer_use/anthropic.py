@@ -42,7 +42,7 @@ from hud_mcp.values.action import (
     ScrollAction,
     TypeAction,
 )
-from hud_mcp.values.observation import Observation
+from hud_mcp.values.observation import Look, Observation, fitted_size
 
 POINTED = (*BUTTONS, *CLICKS)
 """The names of clicks, by button or count."""
@@ -211,9 +211,6 @@ _READERS: Mapping[str, Callable[[str, Mapping[str, Any], Frame], Wanted]] = {
     "cursor_position": lambda _name, _given, _frame: Wanted((PositionFetch(),), "pointer"),
 }
 
-_MOST_PX = 1568
-"""Anthropic makes pictures smaller whose longer side has more, and points would be off."""
-
 
 def anthropic_computer(version: AnthropicComputer) -> Computer:
     """Return the record of one version; each action of the toolset is a function of its own."""
@@ -230,7 +227,8 @@ def anthropic_computer(version: AnthropicComputer) -> Computer:
     beta = ANTHROPIC_BETAS[version]
     return Computer(
         names=frozenset(_READERS if is_set else {STAND_IN}),
-        frame=_smaller,
+        # Anthropic makes larger pictures smaller, and points would be off.
+        frame=lambda width, height: Frame(fitted_size(width, height, Look()), (width, height)),
         tool=lambda frame: anthropic_computer_tool(version, frame),
         read=lambda name, given, frame: read_anthropic_computer(
             {"name": name, "input": given}, frame
@@ -239,8 +237,3 @@ def anthropic_computer(version: AnthropicComputer) -> Computer:
         headers={} if beta is None else {"anthropic-beta": beta},
         failures="text",
     )
-
-
-def _smaller(width_px: int, height_px: int) -> Frame:
-    part = min(1.0, _MOST_PX / max(width_px, height_px))
-    return Frame((round(width_px * part), round(height_px * part)), (width_px, height_px))

@@ -24,8 +24,6 @@ from hud_mcp.values.call import ACT, NOTE, SCREENSHOT, STEP
 from hud_mcp.values.observation import Observation, Screenshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mcp_types import Tool
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
     from pydantic_ai.tools import ToolDefinition

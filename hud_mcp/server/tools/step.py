@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from hud_mcp.base.absent import ObjectReader
 from hud_mcp.environment import Environment
@@ -74,8 +74,7 @@ async def _take_step(
     return step_result(stepped, session, tail=tail)
 
 
-@dataclass(frozen=True)
-class _Ended:
+class _Ended(NamedTuple):
     """A session that ended in another process, for a step's reply."""
 
     id: str

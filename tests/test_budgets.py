@@ -17,7 +17,7 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 111_150, 502, 14_760
+LINES, MODULES, DOCSTRING_LINES = 111_330, 503, 14_760
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {"plugins/servers/": 3_000}

@@ -14,7 +14,7 @@ import orjson
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.values.action import Action
-from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.values.call import ACT, OWN_SESSION, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.model_turn import MODEL, ModelTurn
 from hud_mcp.values.refs import find_ref
 
@@ -227,6 +227,15 @@ class Agent:
             ActionFailed: It is unknown or failed.
         """
         return (await self._call(name, arguments)).text
+
+    async def call(self, name: str, /, **arguments: Any) -> Reply:
+        """Call one of the environment's own tools, and return its reply. An error raises nothing.
+
+        Args:
+            name: The tool's name.
+            arguments: All its arguments; one may be named `session`.
+        """
+        return await self._send(name, {**arguments, OWN_SESSION: self.session})
 
     async def respond(self, answer: Any) -> str:
         """Submit the final answer, and return the server's reply.

@@ -6,6 +6,7 @@ Agents read the schemas of both, and arguments are checked against these schemas
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -14,12 +15,24 @@ from hud_mcp.environment.world import SharedService
 from hud_mcp.errors import ActionFailed, InvalidEnvironment, InvalidTask, did_you_mean
 from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.values.call import CORE_TOOLS
+from hud_mcp.values.reply import ToolReply
 
-__all__ = ["CustomActions", "Tool", "actions"]
+__all__ = ["CustomActions", "Exchange", "Tool", "actions"]
 
 
 _NAME = re.compile(r"[a-z0-9_]{1,40}")
 """The form of a tool's name. Hosts prefix it and cap the whole at 64 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What goes beside a call of a tool.
+
+    Attributes:
+        progress: Reports progress to the caller; None if nobody listens.
+    """
+
+    progress: Callable[[float, float | None, str | None], Awaitable[None]] | None = None
 
 
 class Tool:
@@ -81,6 +94,27 @@ class Tool:
                 "rename yours."
             )
 
+    passes_through = False
+    """Whether another server reads the arguments, and answers with a `ToolReply`."""
+    session_argument = "session"
+    """The argument that names the session, which the server adds."""
+
+    def entry(self, name: str) -> Any:  # noqa: ARG002  # for tools of other servers
+        """Return its whole entry in a list of tools, under a name; None to have it written."""
+        return None
+
+    def recorded(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments as the record keeps them."""
+        return args
+
+    def kept(self, reply: ToolReply) -> dict[str, Any]:
+        """Return what the record keeps of a reply beside its text and its first picture."""
+        return {"is_error": reply.is_error}
+
+    def is_same(self, reply: Any, text: str | None, kept: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether a call that a replay made again has the result that the record keeps."""
+        return True
+
     def rename(self, name: str) -> None:
         """Offer the tool under another name."""
         self.name = name
@@ -95,6 +129,7 @@ class Tool:
         args: Mapping[str, Any],
         world: Any,
         services: dict[str, SharedService],  # noqa: ARG002  # for tools that connect to something
+        exchange: Exchange | None = None,  # noqa: ARG002  # for tools of other servers
     ) -> Any:
         """Run the tool in a session, with the named services that its tools have opened.
 

@@ -71,6 +71,8 @@ SNAPSHOT = "hud-mcp/snapshot"
 """The key in a step's `info` of the reason for no snapshot, or of the parts that it lacks."""
 
 
+REPLY = "hud-mcp/reply"
+"""In a step's info: the rest of another server's reply, beside its text and its first picture."""
 UNDONE = "hud-mcp/undone"
 """The key in a step's `info` of the time of its world's death: `during` or `before` the call."""
 
@@ -165,7 +167,7 @@ class TrajectoryStep(Value):
     @property
     def shown_info(self) -> dict[str, Any]:
         """Its info, without the parts that only functions, receipts and resuming read."""
-        hidden = (TARGETS, SNAPSHOT, UNDONE)
+        hidden = (TARGETS, SNAPSHOT, UNDONE, REPLY)
         return {name: value for name, value in self.info.items() if name not in hidden}
 
     @property

@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.environment import Environment
-from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.server.arguments import check_size, fillable
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import tool_entry
-from hud_mcp.server.results import step_result
+from hud_mcp.server.results import passed_result, step_result
 from hud_mcp.session.registry import Sessions
+from hud_mcp.values.call import OWN_SESSION
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -49,6 +50,8 @@ class OwnTool:
 
     def listed(self) -> "types.Tool":
         """Return the tool for clients, with the argument `session` beside the author's."""
+        if (entry := self.tool.entry(self.name)) is not None:
+            return entry
         tool, schema = self.tool, self.tool.arguments.schema
         fields = {name: fillable(field) for name, field in schema["properties"].items()}
         open_world = tool.open_world  # by its author, or by its world
@@ -67,15 +70,19 @@ class OwnTool:
     def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
         """Check the arguments that do not depend on the session.
 
+        Returns:
+            The tool's `arguments`, and the `session` if one is named.
+
         Raises:
             InvalidTask: The session is not text, or a value is no JSON.
             LimitReached: The arguments are too large.
         """
         check_size(self.name, given, max_bytes)
-        session = given.get("session")
+        rest, name = dict(given), self.tool.session_argument
+        session = rest.pop(name, None) or rest.pop(OWN_SESSION, None)
         if session is not None and not isinstance(session, str):
-            raise InvalidTask(f"{self.name}: 'session' must be a string.")
-        return {k: v for k, v in given.items() if k != "session" or session}
+            raise InvalidTask(f"{self.name}: {name!r} must be a string.")
+        return {"arguments": rest, **({"session": session} if session else {})}
 
     async def run(self, call: Call) -> dict[str, Any]:
         """Perform a call of the tool."""
@@ -90,10 +97,12 @@ class OwnTool:
                 f"{self.name} belongs to {whose} {last}; this session is in "
                 f"{session.environment.name!r}."
             )
-        given = {k: v for k, v in call.arguments.items() if k != "session"}
+        given = call.arguments["arguments"]
+        args = given if tool.passes_through else _read(tool, given)
         with call.heartbeat(tool.name):
-            stepped = await session.call_tool(tool, _read(tool, given), call.look())
-        return step_result(stepped, session)
+            exchange = Exchange(progress=call.progress) if tool.passes_through else None
+            stepped = await session.call_tool(tool, args, call.look(), exchange)
+        return passed_result(stepped, session) if stepped.reply else step_result(stepped, session)
 
 
 def _read(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,12 @@ from hud_mcp.session.receipts import NEXT, ended_text
 from hud_mcp.session.session import Session
 from hud_mcp.values.grade import Outcome, SubScore, cause_of
 from hud_mcp.values.observation import ImageFormat, Screenshot
+from hud_mcp.values.reply import ToolReply
 
 __all__ = [
     "error_result",
     "image_result",
+    "passed_result",
     "receipt_text",
     "receipt_view",
     "step_result",
@@ -29,6 +31,9 @@ __all__ = [
 
 _COMPLETE = {"resultType": "complete"}
 """A part of every result: required on the 2026-07-28 wire, ignored before."""
+
+_OURS = ("hud-mcp/", "io.modelcontextprotocol/")
+"""The beginnings of keys that another server may not set for us."""
 
 _MOST_REWARDS = 50
 """The most rewards of one call in a text; programs find all of them beside it."""
@@ -94,6 +99,21 @@ class Seen(Protocol):
     def steps(self) -> int: ...
     @property
     def reward_policy(self) -> str: ...
+
+
+def passed_result(stepped: Stepped, session: Seen) -> dict[str, Any]:
+    """Return the reply of another server, unchanged but for metadata that would pass for ours."""
+    reply = stepped.reply or ToolReply()
+    theirs = {k: v for k, v in reply.meta.items() if not k.startswith(_OURS)}
+    step = {"session": session.id, "steps": session.steps}
+    result: dict[str, Any] = {
+        **_COMPLETE,
+        "content": list(reply.content),
+        "_meta": {**theirs, "hud-mcp/step": step},
+    }
+    if reply.structured is not None:
+        result["structuredContent"] = reply.structured
+    return {**result, "isError": True} if reply.is_error else result
 
 
 def step_result(

@@ -22,6 +22,7 @@ from hud_mcp.record.values import (
 from hud_mcp.values.action import Action, ActionEffect, Point, PositionFetch, Targeted, needs_target
 from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
+from hud_mcp.values.reply import ToolReply
 
 StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
 """The kinds of calls, by their names in the record."""
@@ -137,7 +138,7 @@ class Stepped:
     """The result of a call: the agent's view, also of a repeated call read from the record.
 
     `error` tells why the next action was not performed. `reward` is None if the agent may not see
-    it.
+    it. `reply` is that of another server, which goes to the agent unchanged.
     """
 
     result: TaskResult
@@ -147,6 +148,7 @@ class Stepped:
     answered: bool = False
     is_repeat: bool = False
     reward: float | None = None
+    reply: ToolReply | None = None
 
 
 def as_shown(
@@ -201,6 +203,8 @@ def which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> s
 
 def tool_observation(value: Any, look: Look) -> Observation:
     """Return a tool's result, within the budget of an observation."""
+    if isinstance(value, ToolReply):
+        value = value.observation()
     if isinstance(value, Screenshot):
         value = Observation(image=value)
     if not isinstance(value, Observation):

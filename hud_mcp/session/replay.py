@@ -16,7 +16,7 @@ from hud_mcp.environment.function import Function, Situation
 from hud_mcp.environment.tool import Tool
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
-from hud_mcp.record.values import BEHIND, TrajectoryStep
+from hud_mcp.record.values import BEHIND, REPLY, TrajectoryStep
 from hud_mcp.session.draft import Pointer
 from hud_mcp.session.history import FINAL_RESPONSE, DiedAgain, standing
 from hud_mcp.store.stored_session import StoredSession
@@ -172,8 +172,9 @@ async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, To
     name = _tool_name(step)
     if name is None or name not in tools:
         raise WorldLost(f"step {step.index}: there is no tool {name!r} any more")
+    tool = tools[name]
     try:
-        await tools[name].call(step.actions[0].get("args") or {}, world.unwrapped)
+        value = await tool.call(step.actions[0].get("args") or {}, world.unwrapped)
     except EnvironmentFailed:
         raise
     except (Exception, SystemExit) as exc:
@@ -184,6 +185,9 @@ async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, To
                 f"{type(exc).__name__}: {exc}"
             ) from exc
         logger.debug("%s failed again, as it had before: %s", name, exc)
+        return
+    if not tool.is_same(value, step.observation_text, step.info.get(REPLY) or {}):
+        raise WorldLost(f"step {step.index}: {name} answered otherwise than before")
 
 
 async def _set_up_again(

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.environment.spec import Shared
-from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import World
 from hud_mcp.errors import (
     AlreadyAnswered,
@@ -229,7 +229,13 @@ class Session(HeldTask):
             raise OutOfStep(out_of_step(after_step, self.steps))
         return found
 
-    async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
+    async def call_tool(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        look: Look,
+        exchange: Exchange | None = None,
+    ) -> Stepped:
         """Call an own tool of the environment; raises as `step` does.
 
         Raises:
@@ -240,7 +246,7 @@ class Session(HeldTask):
         tool.arguments.parse(arguments)
         if self.state.phase is not Phase.OPEN:
             await self.back()
-        run = partial(run_tool, self.life, tool, arguments, look)
+        run = partial(run_tool, self.life, tool, arguments, look, exchange)
         return await self.in_turn(run, self.spec.limits.step_s)
 
     async def respond(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hud_mcp.base import telemetry
-from hud_mcp.environment.tool import Tool
+from hud_mcp.base.text import clip
+from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
@@ -17,7 +18,7 @@ from hud_mcp.errors import (
     LimitReached,
     StoreFailed,
 )
-from hud_mcp.record.values import TrajectoryStep, utc_now
+from hud_mcp.record.values import REPLY, TrajectoryStep, utc_now
 from hud_mcp.session.draft import (
     Draft,
     StepKind,
@@ -34,12 +35,15 @@ from hud_mcp.session.turn import within
 from hud_mcp.store import Store
 from hud_mcp.values.action import Action, ResponseAction
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult
+from hud_mcp.values.reply import ToolReply
 
 logger = logging.getLogger(__name__)
 
 
 _LOOK_S = 5.0
 """The longest look at a world as it is answered; the answer waits no longer."""
+_ERROR_CHARS = 500
+"""The longest error of another server beside a step; the step's text has it whole."""
 _KEEP_S = 20.0
 """The longest snapshot as a world is answered; the grade does not need it."""
 
@@ -288,7 +292,13 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
     )
 
 
-async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
+async def run_tool(
+    life: Life,
+    tool: Tool,
+    arguments: dict[str, Any],
+    look: Look,
+    exchange: Exchange | None = None,
+) -> Stepped:
     """Call a tool with checked arguments, and record the look of the world afterwards.
 
     Raises:
@@ -296,10 +306,11 @@ async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look
         EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
     """
     world = life.world
-    draft = life.begin("tool", [{"tool": tool.name, "args": arguments}], look)
+    recorded = dict(tool.recorded(arguments))
+    draft = life.begin("tool", [{"tool": tool.name, "args": recorded}], look)
     try:
         with telemetry.span("act", environment=life.spec.environment.name, actions=[tool.name]):
-            value = await tool.call_in(arguments, world.live, world.services)
+            value = await tool.call_in(arguments, world.live, world.services, exchange)
         # After the call, because some tools must not be called again in a replay.
         world.note_tool(tool)
         seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
@@ -321,8 +332,13 @@ async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look
         raise ActionFailed(draft.error or "") from None
     draft.performed = 1
     draft.observation = Observation(text=shown.text or "", image=seen.image)
+    reply = value if isinstance(value, ToolReply) else None
+    if reply is not None:
+        draft.info[REPLY] = tool.kept(reply)
+        draft.error = clip(shown.text or "It failed.", _ERROR_CHARS) if reply.is_error else None
+        draft.observation = Observation(text=shown.text or "", image=seen.image or shown.image)
     await life.journal.add(draft)
-    return Stepped(result=TaskResult(observation=shown), performed=1)
+    return Stepped(result=TaskResult(observation=shown), performed=1, reply=reply)
 
 
 async def _look(life: Life, draft: Draft, look: Look, *, deliver_image: bool) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "CORE_TOOLS",
     "LIST_TASKS",
     "NOTE",
+    "OWN_SESSION",
     "RESPONSE",
     "SCREENSHOT",
     "START_TASK",
@@ -256,6 +257,10 @@ RESPONSE: Final = "response"
 TASK_STATUS: Final = "task_status"
 CANCEL_TASK: Final = "cancel_task"
 NOTE: Final = "note"
+
+OWN_SESSION: Final = "hud_session"
+"""Names the session in a call of a tool that has an argument `session` of its own."""
+
 
 CORE_TOOLS: Final = frozenset(
     {LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK, NOTE}

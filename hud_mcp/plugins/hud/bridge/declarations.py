@@ -24,7 +24,7 @@ from hud_mcp.environment.arguments import Arguments, clip_value, withhold_answer
 from hud_mcp.environment.prompt import AnswerType
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
-from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import SharedService
 from hud_mcp.errors import (
     ActionFailed,
@@ -371,7 +371,11 @@ class PublishedTool(ServerTool):
         self._environment = environment
 
     async def call_in(
-        self, args: Mapping[str, Any], world: Any, services: dict[str, SharedService]
+        self,
+        args: Mapping[str, Any],
+        world: Any,
+        services: dict[str, SharedService],
+        exchange: Exchange | None = None,  # noqa: ARG002  # nothing goes beside these calls yet
     ) -> Any:
         """Call it over the session's own connection, and connect first if needed.
 

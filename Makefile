@@ -118,6 +118,16 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/long_store.py
 	$(BIN)/python benchmarks/tunnel.py
 	$(BIN)/python benchmarks/replicas.py
+	@if [ ! -e .venv-reading/installed ] && command -v npm >/dev/null; then \
+	  mkdir -p .venv-reading && \
+	  npm install --silent --no-audit --no-fund --prefix .venv-reading @playwright/mcp@0.0.83 gpt-tokenizer@4.0.0 && \
+	  touch .venv-reading/installed; \
+	fi
+	@if [ -e .venv-reading/installed ]; then \
+	  $(BIN)/python benchmarks/reading.py --modules .venv-reading/node_modules; \
+	else \
+	  echo "benchmarks/reading.py needs npm, which installs @playwright/mcp"; \
+	fi
 	@if [ ! -x .venv-browsergym/bin/browsergym-ready ]; then \
 	  $(PYTHON) -m venv .venv-browsergym && \
 	  .venv-browsergym/bin/pip install --quiet --disable-pip-version-check browsergym-miniwob==0.14.3 && \

@@ -54,8 +54,8 @@ def moderate() -> str:
 class Mcp:
     """Playwright's MCP server, spoken to over stdio in the plainest way."""
 
-    def __init__(self, cli: str, executable: str) -> None:
-        """Start it."""
+    def __init__(self, cli: str, executable: str, folder: str | None = None) -> None:
+        """Start it; it writes files to the folder in which it runs."""
         options = ["--headless", "--isolated", "--no-sandbox", "--executable-path", executable]
         self.process = subprocess.Popen(
             [
@@ -69,6 +69,7 @@ class Mcp:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            cwd=folder,
         )
         self.number = 0
         info = {"name": "benchmark", "version": "1"}

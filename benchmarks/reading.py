@@ -10,7 +10,8 @@ the values of fields. "Beyond" is the rest of our text, as a part of the rest of
 
 A conversation is that of an oracle on a row of the quickstart taskset, by `reading_talks.py`.
 `reading_before.json` has the sizes of the same conversations before pages had this form, of the
-version before the commit "Write a page's text as lines that a person would count".
+version before the commit "Write a page's text as lines that a person would count". `--before` with
+a checkout of that version measures them again.
 """
 
 import argparse

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z0-9_]{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What goes beside a call of a tool.
+    """The channel beside a call of a tool, to its caller.
 
     Attributes:
         progress: Reports progress to the caller; None if nobody listens.

@@ -15,7 +15,7 @@ __all__ = ["ToolReply"]
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a tool of another server answered, in wire form.
+    """The answer of a tool of another server, in wire form.
 
     Attributes:
         content: Its blocks, such as `{"type": "text", "text": …}`.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hud_mcp.base.libraries import filelock
+from hud_mcp.base import libraries
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox.shown import anyone_may_enter
 
@@ -60,7 +60,7 @@ def readable_copy(place: Place) -> Path | None:
     state = f"{place.source}\0{place.without}\0{newest}\0{len(entries)}\0{size}"
     stage = stage_folder()
     copy = stage / hashlib.sha256(state.encode()).hexdigest()[:32]
-    with filelock.FileLock(f"{copy}.lock", timeout=_COPY_S, mode=0o600):
+    with libraries.filelock.FileLock(f"{copy}.lock", timeout=_COPY_S, mode=0o600):
         if not copy.exists():
             logger.warning(
                 "Sandboxes run as nobody: %s is copied, once, to %s.", *(place.source, copy)
@@ -84,7 +84,7 @@ def stage_folder() -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o026:
         raise EnvironmentFailed(f"{outer} belongs to another user, or is open to one. Remove it.")
     outer.chmod(0o711)  # the mask may have closed it
-    with filelock.FileLock(outer / "lock", timeout=_COPY_S, mode=0o600):
+    with libraries.filelock.FileLock(outer / "lock", timeout=_COPY_S, mode=0o600):
         inner = next((each for each in sorted(outer.iterdir()) if each.is_dir()), None)
         if inner is None:
             inner = outer / secrets.token_hex(16)

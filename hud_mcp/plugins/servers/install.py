@@ -22,7 +22,7 @@ from typing import Any, Literal
 import orjson
 from platformdirs import user_cache_path
 
-from hud_mcp.base.libraries import filelock
+from hud_mcp.base import libraries
 from hud_mcp.errors import InvalidEnvironment, did_you_mean
 from hud_mcp.store.files import make_private_folder
 
@@ -95,7 +95,7 @@ def resolve(words: Sequence[str]) -> Installed | None:
         return None
     folder = _home(wanted)
     is_npm = wanted.registry == "npm"
-    with filelock.FileLock(folder / "lock", timeout=2 * _INSTALL_S, mode=0o600):
+    with libraries.filelock.FileLock(folder / "lock", timeout=2 * _INSTALL_S, mode=0o600):
         version = wanted.version or _newest(wanted, folder / "LATEST")
         place = folder / version
         if not (place / "INSTALLED").is_file():
@@ -146,8 +146,8 @@ def _split(command: str, words: Sequence[str], names: Sequence[str]) -> tuple[st
         if word not in names:
             raise InvalidEnvironment(
                 f"{command} {word}: this option is not known here.{did_you_mean(word, names)} "
-                f"Known are {', '.join([*names, *_FLAGS])}. Install the package yourself, and name its "
-                "program, if it needs another one."
+                f"Known are {', '.join([*names, *_FLAGS])}. Install the package yourself, and "
+                "name its program, if it needs another one."
             )
         spec = value or (left.pop(0) if left else "")
     if not left:

@@ -230,17 +230,25 @@ def test_a_name_of_another_framework_s_is_told_ours() -> None:
 def test_an_element_of_a_page_is_named_as_a_person_names_it() -> None:
     """The forms that Playwright writes its locators in are said in words; other selectors stay."""
     said = {
-        'internal:label="Full name"s': 'the field "Full name"',
-        'internal:role=button[name="Buy \\"x\\""i]': 'button "Buy "x""',
-        'role=link[name="Settings"]': 'link "Settings"',
-        'internal:role=row[name="Ann"i] >> internal:role=button': 'button in row "Ann"',
-        'internal:text="Hi"i': 'the text "Hi"',
-        'internal:attr=[placeholder="Find"i]': 'the element with placeholder "Find"',
-        'internal:testid=[data-testid="t"s] >> nth=1':
-            'match 2 in the element with data-testid "t"',
+        'internal:label="Full name"s': "the field “Full name”",
+        'internal:role=button[name="Buy \\"x\\""i]': 'the button “Buy "x"”',
+        'role=link[name="Settings"]': "the link “Settings”",
+        "role=button": "the button",
+        'internal:role=row[name="Ann"i] >> internal:role=button': "the button in the row “Ann”",
+        'internal:role=listitem >> internal:has-text="Ann"i >> nth=-1':
+            "the item with the text “Ann” (the last match)",
+        'internal:text="Hi"i': "the text “Hi”",
+        "text=Buy now": "the text “Buy now”",
+        'internal:attr=[placeholder="Find"i]': "the field “Find”",
+        'internal:testid=[data-testid="t"s] >> nth=1': "the data-testid “t” (match 2)",
+        'button:has-text("Buy")': "the button “Buy”",
+        "input[placeholder='City']": "the field “City”",
+        '[aria-label="Search"]': "“Search”",
         "internal:unknown=x": "internal:unknown=x",
         "#name": "#name",
-        "div[role=button] >> text=a": "div[role=button] >> text=a",
+        "//a": "//a",
+        "nth=99999999999999": "nth=99999999999999",
+        "div[role=button] >> text=a": "the text “a” in div[role=button]",
     }  # fmt: skip
     words = {s: parse_action({"type": "click", "selector": s}).words({}) for s in said}
     assert words == {selector: f"click {name}" for selector, name in said.items()}

@@ -5,19 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hud_mcp.analysis.intervals import (
-    Column,
-    Estimate,
-    estimate_of,
-    is_in_range,
-)
+from hud_mcp.analysis.intervals import Column, Estimate, estimate_of, is_in_range
 from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
 from hud_mcp.environment.task import Task
-from hud_mcp.loading.provenance import (
-    clusters_of,
-    context_name,
-    split_of,
-)
+from hud_mcp.loading.provenance import clusters_of, context_name, split_of
 from hud_mcp.values.context import Scalar
 from hud_mcp.values.outcome import Counts
 

@@ -29,11 +29,7 @@ from hud_mcp.analysis.intervals import (
 )
 from hud_mcp.analysis.tries import Try
 from hud_mcp.environment.task import Task
-from hud_mcp.loading.provenance import (
-    MOST_UNUSED,
-    UnusedContexts,
-    context_name,
-)
+from hud_mcp.loading.provenance import MOST_UNUSED, UnusedContexts, context_name
 from hud_mcp.values.action import Value
 
 __all__ = ["Bin", "FeatureRewards", "Gap", "Generalisation", "SplitRewards", "generalisation"]

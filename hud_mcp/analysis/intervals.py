@@ -291,8 +291,7 @@ class Estimate(Value):
 
     value: float
     low: float | None = Field(
-        default=None,
-        description="The interval's lower end, over tasks; None without an interval.",
+        default=None, description="The interval's lower end, over tasks; None without an interval."
     )
     high: float | None = Field(default=None, description="Its upper end.")
     reason: str | None = Field(
@@ -332,11 +331,7 @@ def estimate_of(
 
 
 def mean_over_tasks(
-    parts: Iterable[tuple[str, float, int]],
-    runs: int,
-    *,
-    in_range: bool = True,
-    intervals: bool,
+    parts: Iterable[tuple[str, float, int]], runs: int, *, in_range: bool = True, intervals: bool
 ) -> Estimate | None:
     """Return a mean over tasks with its interval; None if nothing has a weight.
 

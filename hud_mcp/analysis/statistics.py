@@ -67,8 +67,7 @@ class JobStatistics(Value):
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
     earlier_tries: int = Field(description="Runs that a later run replaced.")
     overloaded: int = Field(
-        default=0,
-        description="Counted runs whose calls the overloaded machine refused.",
+        default=0, description="Counted runs whose calls the overloaded machine refused."
     )
     foreign: int = Field(
         default=0, description="Sessions outside the job's plan, which count nowhere."

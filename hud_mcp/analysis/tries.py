@@ -12,13 +12,7 @@ from hud_mcp.analysis.intervals import Estimate, mean_over_tasks
 from hud_mcp.environment.task import Task
 from hud_mcp.values.action import Value
 from hud_mcp.values.model_turn import ModelUse
-from hud_mcp.values.outcome import (
-    Cause,
-    Counts,
-    Outcome,
-    OutcomeClass,
-    class_of,
-)
+from hud_mcp.values.outcome import Cause, Counts, Outcome, OutcomeClass, class_of
 
 PASS_REWARD = 1 - 1e-6
 """A reward from here on is a pass; below 1, as rewards are sums of weighted floats."""

@@ -38,11 +38,7 @@ from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
 from hud_mcp.rollout.agents import agent_options, check_command
 from hud_mcp.rollout.evaluation import Evaluation, report_folder, with_workers
-from hud_mcp.rollout.options import (
-    JobOptions,
-    read_job_options,
-    recorded_already,
-)
+from hud_mcp.rollout.options import JobOptions, read_job_options, recorded_already
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
 from hud_mcp.session.log import configure_logging
@@ -221,11 +217,7 @@ async def _prepare(console: Console, store: Store, call: _Call, new: str) -> Pre
 
 
 async def _evaluate(
-    console: Console,
-    store: Store,
-    prepared: Prepared,
-    call: _Call,
-    interruption: Interruption,
+    console: Console, store: Store, prepared: Prepared, call: _Call, interruption: Interruption
 ) -> int:
     job = prepared.job
     report = _place_of_report(call.report, store, job)

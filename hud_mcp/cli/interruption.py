@@ -51,9 +51,7 @@ class Interruption:
 
 
 @asynccontextmanager
-async def watched_signals(
-    on_repeated: Callable[[], None],
-) -> AsyncGenerator[Interruption]:
+async def watched_signals(on_repeated: Callable[[], None]) -> AsyncGenerator[Interruption]:
     """Take SIGINT and SIGTERM while the body runs.
 
     The first signal ends the call that runs in `Interruption.run`. The code after it goes on, so

@@ -277,10 +277,7 @@ def _removed(job: Job, runs: Iterable[TrajectorySummary]) -> Iterable[str]:
 
 
 def _print_tasks(
-    console: Console,
-    figures: JobStatistics,
-    by_id: dict[str, TrajectorySummary],
-    store: str | None,
+    console: Console, figures: JobStatistics, by_id: dict[str, TrajectorySummary], store: str | None
 ) -> None:
     table = make_table("task", "reward", "outcome", "steps", "seconds", "trajectory",
                        right=("reward", "steps", "seconds"))  # fmt: skip

@@ -39,11 +39,7 @@ class Found:
 
 
 def find_wanted(
-    given: Sequence[str],
-    sources: Sequence[str],
-    pattern: str | None,
-    *,
-    split: str | None = None,
+    given: Sequence[str], sources: Sequence[str], pattern: str | None, *, split: str | None = None
 ) -> Found:
     """Find the tasks of a check in sources and tasksets, like a pattern and of one split.
 

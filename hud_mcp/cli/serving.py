@@ -111,9 +111,7 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
         options["reloading"].freeze(environments)
     bridged = await bridges.enter_async_context(
         opened(
-            options["sources"],
-            python=options["python"],
-            taken=[each.name for each in environments],
+            options["sources"], python=options["python"], taken=[each.name for each in environments]
         )
     )
     environments += bridged

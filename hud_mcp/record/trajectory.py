@@ -10,13 +10,7 @@ from pydantic import Field
 from hud_mcp.base import libraries
 from hud_mcp.environment.task import Task
 from hud_mcp.record.transcript import end_text, transcript_text
-from hud_mcp.record.values import (
-    Pruning,
-    Receipt,
-    Record,
-    SessionEnd,
-    TrajectoryStep,
-)
+from hud_mcp.record.values import Pruning, Receipt, Record, SessionEnd, TrajectoryStep
 from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 from hud_mcp.values.model_turn import ModelUse

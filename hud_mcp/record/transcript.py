@@ -20,7 +20,7 @@ from hud_mcp.values.action import Action, parse_action
 from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import ModelCall, RecordedTurn
 from hud_mcp.values.outcome import UNFINISHED
-from hud_mcp.values.refs import named_refs
+from hud_mcp.values.refs import CHANGES, Named, named_refs, said_apart
 
 _LOOKS = ("screenshot", "step")
 """Kinds of steps that only look where they have no action."""
@@ -35,10 +35,10 @@ def read_action(recorded: Mapping[str, Any]) -> Action | None:
 
 
 def describe_action(recorded: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
-    """Say in words what an action does, such as ``type "lamp" into #q, then Enter``.
+    """Say in words what an action does, such as `type “lamp” into the field “Search”`.
 
     `recorded` may also be a tool's name and arguments; anything else is shown unchanged. `names`
-    has the elements that refs stand for, such as ``{"e12": 'button "Buy"'}``.
+    has the elements that refs stand for, such as `{"e12": "the button “Buy”"}`.
     """
     if isinstance(recorded.get("tool"), str):
         return f"call {recorded['tool']} {clip_json(recorded.get('args')) or ''}".strip()
@@ -61,12 +61,14 @@ def describe_step(kind: str, actions: Sequence[str]) -> str:
 
 
 class RefNames(Mapping[str, str]):
-    """The elements behind the refs of the texts read so far, such as `button "Buy"`.
+    """The elements behind the refs of the texts read so far, such as `the button “Buy”`.
 
-    A text is only looked through when a name is wanted: most are never.
+    The ref stands behind a name that several elements have. A text is only looked through when a
+    name is wanted: most are never.
     """
 
     def __init__(self) -> None:
+        self._named: dict[str, Named] = {}
         self._names: dict[str, str] = {}
         self._unread: list[str] = []
 
@@ -74,7 +76,8 @@ class RefNames(Mapping[str, str]):
         """Add a text; a whole page's text replaces the earlier ones."""
         if text is None or "[" not in text:
             return
-        if "Changed since the last text:" not in text:
+        if CHANGES not in text:
+            self._named.clear()
             self._names.clear()
             self._unread.clear()
         self._unread.append(text)
@@ -90,8 +93,10 @@ class RefNames(Mapping[str, str]):
 
     def _read_all(self) -> dict[str, str]:
         for text in self._unread:
-            self._names.update({each.ref: each.name for each in named_refs(text)})
-        self._unread.clear()
+            self._named.update({each.ref: each for each in named_refs(text)})
+        if self._unread:
+            self._unread.clear()
+            self._names = said_apart(self._named.values())
         return self._names
 
 

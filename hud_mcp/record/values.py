@@ -235,9 +235,7 @@ class Receipt(Value):
         "extended by them.",
     )
     overloaded: int = Field(
-        default=0,
-        ge=0,
-        description="How many calls the overloaded machine refused.",
+        default=0, ge=0, description="How many calls the overloaded machine refused."
     )
     started_at: datetime
     ended_at: datetime
@@ -329,8 +327,7 @@ class Record(SessionEnd, Value):
         description="Whether it is outside its job's plan, so that it counts nowhere.",
     )
     turns: tuple[RecordedTurn, ...] = Field(
-        default=(),
-        description="The reported model turns, if requested; never for an agent.",
+        default=(), description="The reported model turns, if requested; never for an agent."
     )
     pruned: Pruning | None = Field(
         default=None, description="What was removed since its end; or None."

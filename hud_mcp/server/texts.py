@@ -33,7 +33,7 @@ An error says what to do next, and leaves the session as it was."""
 
 _LOOKING = """\
 step performs actions and shows the result as text{picture}; with no actions it only looks. act \
-performs one action{alone}.{screenshot}"""
+performs one action and returns text alone, which is quicker.{screenshot}"""
 _BARE = "step looks, where there is something to see."
 
 _ANY_SESSION = """\
@@ -115,8 +115,7 @@ def instructions(view: View) -> str:
     looking = _LOOKING if view.acts else _BARE
     text = _INSTRUCTIONS.replace("{beginning}", beginning).replace("{acting}", acting)
     shows = " screenshot only looks." if view.pictures else " screenshot shows a picture."
-    alone = " and returns text alone, which is quicker" if view.pictures else ""
-    text = text.replace("{looking}", looking).replace("{alone}", alone)
+    text = text.replace("{looking}", looking)
     text = text.replace("{picture}", " and picture" if view.pictures else "")
     text = text.replace("{screenshot}", shows if view.screen else "")
     return text if acting else text.replace("\n4. ", "\n3. ")

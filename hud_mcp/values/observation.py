@@ -258,11 +258,7 @@ def _kind(shot: Screenshot) -> ImageFormat:
 
 
 def encode_picture(
-    picture: "PillowImage",
-    kind: ImageFormat,
-    *,
-    quality: int = JPEG_QUALITY,
-    scale: float = 1.0,
+    picture: "PillowImage", kind: ImageFormat, *, quality: int = JPEG_QUALITY, scale: float = 1.0
 ) -> Screenshot:
     """Encode a Pillow picture, quickly rather than small."""
     out = io.BytesIO()

@@ -222,10 +222,7 @@ UNFINISHED = OutcomeClass.define(
 """The class of a run that has begun and has no end."""
 
 NOT_BEGUN = OutcomeClass.define(
-    "not_begun",
-    tone="warning",
-    note="never started: in no mean and in no pass rate",
-    is_rare=True,
+    "not_begun", tone="warning", note="never started: in no mean and in no pass rate", is_rare=True
 )
 """The class of a run in the job's plan that was never started."""
 

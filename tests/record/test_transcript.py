@@ -172,9 +172,12 @@ def test_a_picture_is_named_by_its_path_and_missed_where_it_is_gone(tmp_path: Pa
     ("action", "words"),
     [
         ({"type": "click", "x": 3, "y": 4.5, "button": None}, "click at 3, 4.5"),
-        ({"type": "move", "point": {"x": 1, "y": 2}}, "move to 1, 2"),
-        ({"type": "type", "text": 'say "ö"\n', "ref": "e1"}, 'type "say "ö"\\n" into ref e1'),
-        ({"type": "press", "keys": ["ctrl", "a"]}, "press ctrl+a"),
+        ({"type": "move", "point": {"x": 1, "y": 2}}, "move the pointer to 1, 2"),
+        (
+            {"type": "type", "text": 'say "ö"\n', "ref": "e1"},
+            'type “say "ö"\\n” into the element e1',
+        ),
+        ({"type": "press", "keys": ["ctrl", "a"]}, "press Ctrl+a"),
         ({"type": "screenshot"}, "take a screenshot"),
         ({"tool": "find", "args": {"q": "lamp"}}, 'call find {"q": "lamp"}'),
         ({"tool": "find"}, "call find"),
@@ -198,7 +201,7 @@ def test_a_ref_has_its_name_and_an_action_what_the_agent_wrote_beside_it() -> No
     record = trajectory(
         steps=(step(0, observation_text=seen), step(1, actions=(click,), performed=1))
     )
-    said = '  > click ref e5 (button "Buy")\n    note         It is cheap.\n'
+    said = "  > click the button “Buy”\n    note         It is cheap.\n"
     assert said in transcript_text(record)
     assert '{"price": 3}' in transcript_text(record)
 

@@ -73,9 +73,7 @@ async def run_on_nodes(
     """
     servers = [
         RunServer(
-            _Starts(command, address).link,
-            address=address,
-            on_death=partial(on_death, number),
+            _Starts(command, address).link, address=address, on_death=partial(on_death, number)
         )
         for number, (command, address) in enumerate(zip(commands, addresses, strict=True))
     ]

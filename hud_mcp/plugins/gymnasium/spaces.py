@@ -46,10 +46,7 @@ def spaces_to_json(env: Any) -> dict[str, Any] | None:
     if isinstance(env, carl.CARLEnv):  # other contexts may lead beyond the default's bounds
         seen = libraries.spaces.Dict({**seen.spaces, env.state_key: unbounded(seen[env.state_key])})
     try:
-        return {
-            "action": space_to_json(env.action_space),
-            "observation": space_to_json(seen),
-        }
+        return {"action": space_to_json(env.action_space), "observation": space_to_json(seen)}
     except InvalidEnvironment:
         return None
 
@@ -179,7 +176,7 @@ def _box_schema(space: Any, meanings: Sequence[str], where: str) -> Schema:  # n
     number: Schema = {
         "type": "integer"
         if libraries.numpy.issubdtype(space.dtype, libraries.numpy.integer)
-        else "number",
+        else "number"
     }
     low, high = float(libraries.numpy.min(space.low)), float(libraries.numpy.max(space.high))
     number |= {"minimum": low} if math.isfinite(low) else {}

@@ -22,13 +22,7 @@ from hud_mcp.plugins.gymnasium.carl.gym_setup import (
 from hud_mcp.plugins.gymnasium.known import known, most_steps
 from hud_mcp.plugins.gymnasium.opengl import choose_opengl, load_mujoco
 from hud_mcp.plugins.gymnasium.spaces import spaces_to_json
-from hud_mcp.plugins.gymnasium.thread import (
-    Episode,
-    OwnThread,
-    close_env,
-    drawing,
-    is_small,
-)
+from hud_mcp.plugins.gymnasium.thread import Episode, OwnThread, close_env, drawing, is_small
 from hud_mcp.plugins.gymnasium.world import GymnasiumWorld, Probe
 from hud_mcp.values.context import ContextFeature, ContextSpace
 from hud_mcp.values.needs import Needs

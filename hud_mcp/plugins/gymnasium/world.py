@@ -15,14 +15,7 @@ from hud_mcp.plugins.gymnasium import libraries
 from hud_mcp.plugins.gymnasium.actions import ActionForm
 from hud_mcp.plugins.gymnasium.known import Known, legend_of, most_steps
 from hud_mcp.plugins.gymnasium.spaces import value_to_json
-from hud_mcp.plugins.gymnasium.thread import (
-    Episode,
-    Frames,
-    OwnThread,
-    Pace,
-    close_env,
-    drawing,
-)
+from hud_mcp.plugins.gymnasium.thread import Episode, Frames, OwnThread, Pace, close_env, drawing
 from hud_mcp.plugins.gymnasium.words import in_words, plain
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.values.context import ContextSpace

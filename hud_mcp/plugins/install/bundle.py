@@ -234,10 +234,7 @@ class Bundle:
             "server": {
                 "type": "uv",
                 "entry_point": "server.py",
-                "mcp_config": {
-                    "command": "uv",
-                    "args": ["run", "--directory", _HERE, "server.py"],
-                },
+                "mcp_config": {"command": "uv", "args": ["run", "--directory", _HERE, "server.py"]},
             },
             "tools_generated": True,
             "prompts_generated": True,

@@ -257,10 +257,7 @@ def _variables(
     help=f"Print a link that adds the server instead; for {' and '.join(LINKED)}.",
 )
 def command(
-    client: str | None,
-    sources: Sequence[str],
-    tasksets: Sequence[str],
-    **options: Any,
+    client: str | None, sources: Sequence[str], tasksets: Sequence[str], **options: Any
 ) -> None:
     """Add hud-mcp to the configuration of a CLIENT, and test it at once.
 

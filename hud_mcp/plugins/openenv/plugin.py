@@ -2,7 +2,4 @@
 
 from hud_mcp.registry import Plugin
 
-PLUGIN = Plugin(
-    "openenv",
-    wires={"openenv": "hud_mcp.plugins.openenv.routes:WIRE"},
-)
+PLUGIN = Plugin("openenv", wires={"openenv": "hud_mcp.plugins.openenv.routes:WIRE"})

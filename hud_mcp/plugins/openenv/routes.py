@@ -167,11 +167,7 @@ class _Face:
         }
 
     async def schema(self, _request: Request, _caller: Caller) -> Row:
-        return {
-            "action": action_schema(self._tools),
-            "observation": _OBSERVATION,
-            "state": _STATE,
-        }
+        return {"action": action_schema(self._tools), "observation": _OBSERVATION, "state": _STATE}
 
     async def reset(self, request: Request, caller: Caller) -> Row:
         return await Episode(self._tools, caller).reset(await self._body(request))

@@ -36,11 +36,7 @@ def _tools(tools: LocalTools) -> Iterator[dict[str, Any]]:
     yield _row(
         ANSWER,
         "Submit the final answer: the episode ends and is graded.",
-        {
-            "type": "object",
-            "properties": {"answer": {"type": "string"}},
-            "required": ["answer"],
-        },
+        {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
     )
 
 

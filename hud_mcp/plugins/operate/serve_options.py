@@ -38,10 +38,7 @@ _OPTIONS = (
         help="The token of /metrics; without --metrics, it is at the address of --http.",
     ),
     click.option(
-        "--traces",
-        is_flag=True,
-        hidden=True,
-        help="Send traces to OTEL_EXPORTER_OTLP_ENDPOINT.",
+        "--traces", is_flag=True, hidden=True, help="Send traces to OTEL_EXPORTER_OTLP_ENDPOINT."
     ),
     click.option(
         "--quota",

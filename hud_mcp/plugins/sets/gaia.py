@@ -13,14 +13,7 @@ from hud_mcp.loading.protocols import Conduct, Protocol
 from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.download import NotPublished
 from hud_mcp.plugins.sets.files import Files, keep_file
-from hud_mcp.plugins.sets.imports import (
-    ImportedSet,
-    as_tasks,
-    given_file,
-    json_rows,
-    row,
-    row_id,
-)
+from hud_mcp.plugins.sets.imports import ImportedSet, as_tasks, given_file, json_rows, row, row_id
 
 _TITLE = "GAIA"
 _GYM = "gaia"

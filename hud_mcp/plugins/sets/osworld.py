@@ -162,10 +162,7 @@ def _task(raw: Mapping[str, Any], domain: str, parts: list[str], downloads: "_Do
 
 
 def _why_not(
-    raw: Mapping[str, Any],
-    domain: str,
-    config: list[dict[str, Any]],
-    evaluator: Mapping[str, Any],
+    raw: Mapping[str, Any], domain: str, config: list[dict[str, Any]], evaluator: Mapping[str, Any]
 ) -> str | None:
     """Return the reason why a row does not run here, whatever its files; None if it runs."""
     metrics = _several(evaluator["func"])

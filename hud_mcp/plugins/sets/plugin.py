@@ -29,6 +29,6 @@ PLUGIN = Plugin(
         "taskset": Command(
             "hud_mcp.plugins.sets.taskset_command:command",
             "Import public sets of tasks; look at, check, split and sample sets.",
-        ),
+        )
     },
 )

@@ -213,12 +213,7 @@ def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path)
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
 )
 def sample_command(
-    taskset: str,
-    rows: int,
-    seed: int,
-    *,
-    runnable: bool,
-    output: Path | None,
+    taskset: str, rows: int, seed: int, *, runnable: bool, output: Path | None
 ) -> None:
     """Draw this number of ROWS from a TASKSET; without a file, print them."""
     tasks = Taskset.from_file(find_taskset(taskset))

@@ -1,8 +1,6 @@
 """The base of all actions: a typed value with its own reading, words and mark."""
 
 import inspect
-import json
-import re
 from collections.abc import KeysView, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +16,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from hud_mcp.base.text import clip_json
+from hud_mcp.values.refs import selector_words
 
 
 class Value(BaseModel):
@@ -151,7 +150,7 @@ class Action(Value):
         return None
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Describe the action, such as ``click ref e12 (button "Buy")``, by the names of refs."""
+        """Describe the action, such as `click the button “Buy”`, by the names of refs."""
         del names
         beside = {"type", *Action.model_fields}
         given = self.model_dump(mode="json", exclude_none=True, exclude=beside)
@@ -263,53 +262,10 @@ def place_words(
     if action.point is not None:
         return f" {point}{action.point}"
     if action.ref is not None:
-        name = names.get(action.ref)
-        return f" {other}ref {action.ref}" + (f" ({name})" if name else "")
+        return f" {other}{names.get(action.ref) or f'the element {action.ref}'}"
     return "" if action.selector is None else f" {other}{selector_words(action.selector)}"
 
 
 def needs_target(kind: str) -> str:
     """Return the error for an action without a place, before the pointer was placed anywhere."""
     return f"{kind!r} needs x and y, a ref, or a selector"
-
-
-_PART = re.compile(
-    r"(?:internal:)?(?P<engine>label|text|role|attr|testid|has-text)="
-    r"(?P<rest>[\w-]*)(?P<value>\[.*\]|\"(?:[^\"\\]|\\.)*\"[si]?|/.*/[a-z]*)?"
-)
-_LOCATOR = re.compile(r"(?:^|>> )(?:internal:|role=)")
-_NAME = re.compile(r'\[(?P<key>[\w-]+)=(?P<text>"(?:[^"\\]|\\.)*")[si]?\]')
-_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
-
-
-def selector_words(selector: str) -> str:
-    """Return a selector in words, such as `the field "Full name"`, from Playwright's own form."""
-    if not _LOCATOR.search(selector):
-        return selector
-    words = [_part_words(part.strip()) for part in selector.split(" >> ")]
-    known = [each for each in words if each is not None]
-    return " in ".join(reversed(known)) if len(known) == len(words) and known else selector
-
-
-def _part_words(part: str) -> str | None:
-    if part.startswith("nth="):
-        return f"match {int(part[4:]) + 1}" if part[4:].isdigit() else "the last match"
-    if not part.startswith(("internal:", "role=")):
-        return part or None
-    found = _PART.fullmatch(part)
-    return None if found is None else _engine_words(found)
-
-
-def _engine_words(found: re.Match[str]) -> str | None:
-    engine, value = found["engine"], found["value"] or ""
-    name, text = _NAME.search(value), _TEXT.match(value)
-    if engine == "role":
-        return f"{found['rest']} {_plain(name['text'])}" if name else found["rest"]
-    if name is not None:
-        return f"the element with {name['key']} {_plain(name['text'])}"
-    kinds = {"label": "the field ", "text": "the text ", "has-text": "what has the text "}
-    return kinds[engine] + _plain(text[0]) if text is not None and engine in kinds else None
-
-
-def _plain(quoted: str) -> str:
-    return f'"{json.loads(quoted)}"'

@@ -1,5 +1,6 @@
 """The Common Language Actions, one typed value each, with all facts and the HUD SDK's names."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -7,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hud_mcp.base.text import clip_json
 from hud_mcp.values.action.action import ACTION_TYPES, Action, Mark, Point, Targeted, place_words
+from hud_mcp.values.refs import quoted, said_alone, selector_words
 
 MAX_WAIT_MS = 30_000
 """The longest `wait`: hosts give up on a call after about a minute."""
@@ -22,7 +24,11 @@ def _button(given: Any) -> Any:
 
 
 def _while_holding(words: str, keys: tuple[str, ...] | None) -> str:
-    return f"{words} while holding {'+'.join(keys)}" if keys else words
+    return f"{words} while holding {_chord(keys)}" if keys else words
+
+
+def _chord(keys: tuple[str, ...]) -> str:
+    return "+".join(key if len(key) == 1 else key[:1].upper() + key[1:] for key in keys)
 
 
 class ClickAction(Targeted):
@@ -50,7 +56,7 @@ class ClickAction(Targeted):
     def words(self, names: Mapping[str, str]) -> str:
         """Describe the click with its button and its count."""
         words = _CLICKS.get(self._clicks) or f"click {self._clicks} times"
-        button = "" if self.button == "left" else f"{self.button} "
+        button = "" if self.button == "left" else f"{self.button}-"
         return _while_holding(f"{button}{words}{place_words(self, names)}", self.hold_keys)
 
     @property
@@ -66,7 +72,7 @@ class PressAction(Action):
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
         """Describe the press with its keys."""
-        return f"press {'+'.join(self.keys)}"
+        return f"press {_chord(self.keys)}"
 
 
 class KeyDownAction(Action):
@@ -77,7 +83,7 @@ class KeyDownAction(Action):
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
         """Describe it with its keys."""
-        return f"hold {'+'.join(self.keys)} down"
+        return f"hold {_chord(self.keys)} down"
 
 
 class KeyUpAction(Action):
@@ -88,7 +94,7 @@ class KeyUpAction(Action):
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
         """Describe it with its keys."""
-        return f"let {'+'.join(self.keys)} go"
+        return f"let {_chord(self.keys)} go"
 
 
 class TypeAction(Targeted):
@@ -110,8 +116,10 @@ class TypeAction(Targeted):
 
     def words(self, names: Mapping[str, str]) -> str:
         """Describe it with its text."""
-        then = ", then Enter" if self.enter_after else ""
-        return f'type "{self.text}"{place_words(self, names, other="into ")}{then}'
+        then = ", then press Enter" if self.enter_after else ""
+        if not self.text and self.has_target:
+            return f"empty{place_words(self, names, point='the field at ')}{then}"
+        return f"type “{self.text}”{place_words(self, names, other='into ')}{then}"
 
 
 class ScrollAction(Targeted):
@@ -137,8 +145,8 @@ class ScrollAction(Targeted):
     def words(self, names: Mapping[str, str]) -> str:
         """Describe it with its distance, down and up first."""
         far = self.scroll or Point(x=0, y=0)
-        parts = [f"{_px(far.y)} {'down' if far.y > 0 else 'up'}"] if far.y or not far.x else []
-        parts += [f"{_px(far.x)} {'right' if far.x > 0 else 'left'}"] if far.x else []
+        parts = [f"{'down' if far.y > 0 else 'up'} {_px(far.y)}"] if far.y or not far.x else []
+        parts += [f"{'right' if far.x > 0 else 'left'} {_px(far.x)}"] if far.x else []
         words = f"scroll {' and '.join(parts)}{place_words(self, names, other='in ')}"
         return _while_holding(words, self.hold_keys)
 
@@ -168,8 +176,8 @@ class MoveAction(Targeted):
     def words(self, names: Mapping[str, str]) -> str:
         """Describe it with its target or distance."""
         if self.offset is not None:
-            return f"move by {self.offset}"
-        return f"move{place_words(self, names, point='to ', other='to ')}"
+            return f"move the pointer by {self.offset}"
+        return f"move the pointer{place_words(self, names, point='to ', other='to ')}"
 
     def scaled(self, scale: float) -> Self:
         """Return the action for a picture larger by this factor; its offset is in pixels too."""
@@ -260,7 +268,7 @@ class ResponseAction(Action):
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
         """Describe it with the answer."""
-        return f'answer "{self.text}"'
+        return f"answer “{self.text}”" if self.text else "give an empty answer"
 
 
 Response = ResponseAction
@@ -274,9 +282,33 @@ class CustomAction(Action):
     action: str = Field(min_length=1, description="Its name.")
     args: dict[str, Any] | None = Field(default=None, description="Its arguments.")
 
-    def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
+    def words(self, names: Mapping[str, str]) -> str:
         """Describe it with its name and arguments."""
-        return f"{self.action} {clip_json(self.args) or ''}".strip()
+        args = self.args or {}
+        if self.action == "select_option" and isinstance(args.get("values"), list):
+            return f"choose {_chosen(args, names)}"
+        said = _SAID.get(self.action)
+        if said is not None and args.keys() == set(_FIELD.findall(said)):
+            return said.format(**args)
+        return f"{self.action} {clip_json(args) or ''}".strip()
+
+
+_SAID = {
+    "goto": "go to {url}",
+    "back": "go back",
+    "forward": "go forward",
+    "reload": "load the page again",
+    "switch_tab": "go to tab {index}",
+    "close_tab": "close the tab",
+}
+"""A browser's own actions in words: a record is told without its environment."""
+_FIELD = re.compile(r"{(\w+)}")
+
+
+def _chosen(args: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    ref, selector = args.get("ref"), args.get("selector")
+    place = names.get(str(ref)) or f"the element {ref}" if ref else selector_words(str(selector))
+    return f"{', '.join(quoted(str(each)) for each in args['values'])} in {said_alone(place)}"
 
 
 INPUT_TYPES = frozenset(ACTION_TYPES) - {"response"}

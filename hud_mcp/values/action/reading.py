@@ -13,13 +13,7 @@ from hud_mcp.base.absent import admits, is_empty
 from hud_mcp.base.schema import fault_words, plain_field, plain_schema, read_texts
 from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import InvalidAction, did_you_mean
-from hud_mcp.values.action.action import (
-    ACTION_CLASSES,
-    ACTION_TYPES,
-    Action,
-    Point,
-    needs_target,
-)
+from hud_mcp.values.action.action import ACTION_CLASSES, ACTION_TYPES, Action, Point, needs_target
 
 
 def parse_action(

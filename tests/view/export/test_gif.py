@@ -129,8 +129,8 @@ async def test_every_kind_of_action_is_drawn(record: Recorded, tmp_path: Path) -
         ("scroll", 5, True),
         ("type", 6, False),
     ]
-    assert 'type "lamp" at 500, 60, then Enter' in scenes[1].words
-    assert 'click ref e12 (button "Buy")' in scenes[1].words
+    assert "type “lamp” at 500, 60, then press Enter" in scenes[1].words
+    assert "click the button “Buy”" in scenes[1].words
     shown, _ = await film(record, tmp_path)
     assert len(places_of(shown[1], BLUE, above=400)) > 20
     assert len(places_of(shown[1], RED, above=400)) > 100

@@ -131,7 +131,7 @@ async def test_an_end_is_told_in_the_outcome_s_words(run: Run, paused: Outcome) 
     told = transcript_text(found)
     assert told.startswith(f"{name}  paused\n")
     assert "  > hover at 160, 100\n" in told
-    assert '  > hover ref e1 (button "Lamp")\n' in told
+    assert "  > hover the button “Lamp”\n" in told
 
 
 async def look_at_job(seen: Seen) -> None:
@@ -147,7 +147,7 @@ async def look_at_job(seen: Seen) -> None:
     await expect(page.locator("#detail .badge")).to_have_text("put aside")
     await page.keyboard.press("End")
     await expect(page.locator("#actions .words")).to_have_text(
-        ["hover at 160, 100", 'hover ref e1 (button "Lamp")']
+        ["hover at 160, 100", "hover the button “Lamp”"]
     )
     await page.get_by_role("button", name="Before").click()
     await expect(page.locator(".spot")).to_have_count(1)
@@ -192,7 +192,7 @@ async def test_a_film_shows_both(run: Run, paused: Outcome, tmp_path: Path) -> N
     """The words under the picture, the spot on it, and the last frame."""
     name = await record(run, paused)
     scenes = scenes_of(await run.store.load_trajectory(name))
-    assert scenes[-2].words == 'hover at 160, 100; hover ref e1 (button "Lamp")'
+    assert scenes[-2].words == "hover at 160, 100; hover the button “Lamp”"
     assert [(spot.kind, spot.points) for spot in scenes[-2].marks] == [("hover", ((160, 100),))]
     assert scenes[-1].badge == "put aside"
     await export_gif(run.store, name, tmp_path / "film.gif")

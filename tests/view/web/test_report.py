@@ -138,7 +138,7 @@ async def test_an_action_is_drawn_on_the_picture_that_it_acted_on(
         assert await place_in_picture(page, ".arrow") == pytest.approx((0.5, 0.5), abs=0.01)
         assert await page.get_attribute(".marks .stroke", "points") == "64,40 320,200"
         await page.keyboard.press("ArrowRight")
-        assert "click ref e1" in await seen.text("#caption")
+        assert "click the element e1" in await seen.text("#caption")
 
 
 @BROWSER

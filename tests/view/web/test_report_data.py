@@ -120,33 +120,43 @@ def test_a_failure_is_never_counted_as_a_reward_of_zero() -> None:
     assert [row["reward"] for row in data["trajectories"]] == [1.0, 0.5] + [None] * 6
 
 
+def own(name: str, **args: Any) -> dict[str, Any]:
+    """An environment's own action."""
+    return {"type": "custom", "action": name, "args": args}
+
+
+def choose(name: str, **args: Any) -> dict[str, Any]:
+    """The choice of two options of a select, given by this name."""
+    return own("select_option", **{name: ["One", "Two"]}, **args)
+
+
 @each_of(
     ("action", "words"),
     [
-        ({"type": "click", "ref": "e12"}, 'click ref e12 (button "Buy")'),
-        ({"type": "click", "ref": "e99"}, "click ref e99"),
+        ({"type": "click", "ref": "e12"}, "click the button “Buy”"),
+        ({"type": "click", "ref": "e99"}, "click the element e99"),
         ({"type": "click", "x": 3, "y": 4.5}, "click at 3, 4.5"),
-        ({"type": "click", "selector": "#buy", "button": "right"}, "right click #buy"),
+        ({"type": "click", "selector": "#buy", "button": "right"}, "right-click #buy"),
         ({"type": "click", "x": 3, "y": 4, "pattern": [100]}, "double-click at 3, 4"),
         (
             {"type": "click", "point": {"x": 3, "y": 4}, "hold_keys": ["ctrl"]},
-            "click at 3, 4 while holding ctrl",
+            "click at 3, 4 while holding Ctrl",
         ),
         (
             {"type": "type", "text": "lamp", "selector": "#q", "enter_after": True},
-            'type "lamp" into #q, then Enter',
+            "type “lamp” into #q, then press Enter",
         ),
-        ({"type": "type", "text": "lamp"}, 'type "lamp"'),
-        ({"type": "press", "keys": ["ctrl", "a"]}, "press ctrl+a"),
-        ({"type": "keydown", "keys": ["shift"]}, "hold shift down"),
-        ({"type": "keyup", "keys": ["shift"]}, "let shift go"),
-        ({"type": "scroll", "scroll_y": -300}, "scroll 300 px up"),
+        ({"type": "type", "text": "lamp"}, "type “lamp”"),
+        ({"type": "press", "keys": ["ctrl", "a"]}, "press Ctrl+a"),
+        ({"type": "keydown", "keys": ["shift"]}, "hold Shift down"),
+        ({"type": "keyup", "keys": ["shift"]}, "let Shift go"),
+        ({"type": "scroll", "scroll_y": -300}, "scroll up 300 px"),
         (
             {"type": "scroll", "scroll": {"x": 20, "y": 5}, "ref": "e12"},
-            'scroll 5 px down and 20 px right in ref e12 (button "Buy")',
+            "scroll down 5 px and right 20 px in the button “Buy”",
         ),
-        ({"type": "move", "x": 1, "y": 2}, "move to 1, 2"),
-        ({"type": "move", "offset_x": -5}, "move by -5, 0"),
+        ({"type": "move", "x": 1, "y": 2}, "move the pointer to 1, 2"),
+        ({"type": "move", "offset_x": -5}, "move the pointer by -5, 0"),
         ({"type": "wait", "time": 1500}, "wait 1.5 s"),
         (
             {"type": "drag", "path": [{"x": 0, "y": 0}, {"x": 1, "y": 1}, {"x": 9, "y": 9}]},
@@ -154,7 +164,17 @@ def test_a_failure_is_never_counted_as_a_reward_of_zero() -> None:
         ),
         ({"type": "screenshot"}, "take a screenshot"),
         ({"type": "position"}, "ask where the pointer is"),
-        ({"type": "response", "text": "42"}, 'answer "42"'),
+        ({"type": "response", "text": "42"}, "answer “42”"),
+        ({"type": "response", "text": ""}, "give an empty answer"),
+        ({"type": "type", "text": "", "ref": "e12"}, "empty the button “Buy”"),
+        (choose("values", ref="e12"), "choose “One”, “Two” in “Buy”"),
+        (choose("values", selector='internal:label="Guests"s'), "choose “One”, “Two” in “Guests”"),
+        (choose("option", ref="e12"), 'select_option {"option": ["One", "Two"], "ref": "e12"}'),
+        (own("goto", url="/cart"), "go to /cart"),
+        (own("goto", url="{index}"), "go to {index}"),
+        (own("goto", floor=3), 'goto {"floor": 3}'),
+        (own("back"), "go back"),
+        (own("switch_tab", index=2), "go to tab 2"),
         ({"type": "custom", "action": "deal", "args": {"n": 3}}, 'deal {"n": 3}'),
         ({"tool": "read_cart", "args": {}}, "call read_cart"),
         ({"tool": "read_cart", "args": {"all": True}}, 'call read_cart {"all": true}'),
@@ -164,7 +184,7 @@ def test_a_failure_is_never_counted_as_a_reward_of_zero() -> None:
 )
 def test_an_action_is_said_in_words(action: dict[str, Any], words: str) -> None:
     """Every action has a sentence, and what is not an action is shown as it is."""
-    assert describe_action(action, {"e12": 'button "Buy"'}) == words
+    assert describe_action(action, {"e12": "the button “Buy”"}) == words
 
 
 def test_a_ref_is_named_by_the_text_that_the_agent_read_last() -> None:
@@ -180,10 +200,10 @@ def test_a_ref_is_named_by_the_text_that_the_agent_read_last() -> None:
     ]
     (row,) = report_data(Job(name="A"), [plain("a", None, None, steps)])["trajectories"]
     assert [[action["words"] for action in one["actions"]] for one in row["steps"]] == [
-        ["click ref e5"],
-        ['click ref e5 (button "Buy [now]")'],
-        ['click ref e5 (button "Buy [now]")', 'click ref e6 (textbox "Search")'],
-        ["click ref e5"],
+        ["click the element e5"],
+        ["click the button “Buy [now]”"],
+        ["click the button “Buy [now]”", "click the field “Search”"],
+        ["click the element e5"],
     ]
 
 

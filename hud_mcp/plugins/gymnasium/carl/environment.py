@@ -33,11 +33,7 @@ Contexts: TypeAlias = Mapping[Any, Mapping[str, Any]]
 """Contexts by any keys; each may be partial."""
 
 
-class CARLEnv(
-    gymnasium.Wrapper[dict[str, Any], Any, Any, Any],
-    RecordConstructorArgs,
-    ABC,
-):
+class CARLEnv(gymnasium.Wrapper[dict[str, Any], Any, Any, Any], RecordConstructorArgs, ABC):
     """Wraps an environment whose features vary by context.
 
     At each reset the selector picks a context. The wrapper then sets the context in the wrapped

@@ -202,11 +202,7 @@ class ContextSpace(Space):
         return libraries.numpy.array(numbers, dtype=libraries.numpy.float32)
 
     def sample_contexts(
-        self,
-        context_keys: Sequence[str] | None = None,
-        size: int = 1,
-        *,
-        seed: int | None = None,
+        self, context_keys: Sequence[str] | None = None, size: int = 1, *, seed: int | None = None
     ) -> Context | list[Context]:
         """Draw contexts; features that are not drawn have their defaults.
 

@@ -12,25 +12,12 @@ from gymnasium import spaces
 
 from hud_mcp.agents.agent import Reply
 from hud_mcp.base import libraries
-from hud_mcp.errors import (
-    ActionFailed,
-    EnvironmentFailed,
-    InvalidTask,
-    WorldDied,
-    did_you_mean,
-)
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask, WorldDied, did_you_mean
 from hud_mcp.plugins.gymnasium.spaces import PRINTABLE, space_from_json, value_from_json
 from hud_mcp.plugins.gymnasium.task_env.connection import Connection, Pipe, remote_server
 from hud_mcp.plugins.gymnasium.words import plain
 from hud_mcp.values.action import is_answer
-from hud_mcp.values.call import (
-    CANCEL_TASK,
-    LIST_TASKS,
-    RESPONSE,
-    SCREENSHOT,
-    START_TASK,
-    STEP,
-)
+from hud_mcp.values.call import CANCEL_TASK, LIST_TASKS, RESPONSE, SCREENSHOT, START_TASK, STEP
 
 _MOST_CHARS = 10_000
 """The most characters of a text that is seen or sent."""

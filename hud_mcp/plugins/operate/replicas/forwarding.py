@@ -268,11 +268,7 @@ class Forwarding:
         headers = {k: v for k in _GO_ALONG if (v := arrival.headers.get(k)) is not None}
         headers |= {k: v for k, v in arrival.headers.items() if k.startswith("mcp-param-")}
         signed = self._secret.sign(
-            to.server_id,
-            sender=sender,
-            method=arrival.method,
-            headers=headers,
-            body=arrival.body,
+            to.server_id, sender=sender, method=arrival.method, headers=headers, body=arrival.body
         )
         return self._client(kept=True).build_request(
             arrival.method,

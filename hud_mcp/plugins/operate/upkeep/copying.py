@@ -214,10 +214,7 @@ def _set_sequence(connection: Connection, table: Table) -> None:
 
 
 def copy(
-    connection: Connection,
-    source: Store,
-    target: Store,
-    on_progress: OnProgress | None,
+    connection: Connection, source: Store, target: Store, on_progress: OnProgress | None
 ) -> Copied:
     """Copy all rows and pictures from the source's connection, then read both sides and compare.
 

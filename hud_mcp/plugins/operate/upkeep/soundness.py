@@ -198,10 +198,7 @@ _OF_A_KIND = 100
 
 
 def verify(
-    url: str,
-    folder: Path,
-    on_progress: OnProgress | None,
-    bring: Callable[[Path], None] | None,
+    url: str, folder: Path, on_progress: OnProgress | None, bring: Callable[[Path], None] | None
 ) -> list[Finding]:
     """Look at everything; change nothing.
 

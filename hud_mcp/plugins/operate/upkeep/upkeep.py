@@ -14,14 +14,7 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.plugins.operate.upkeep import pictures, pruning
 from hud_mcp.plugins.operate.upkeep.copying import copy
 from hud_mcp.plugins.operate.upkeep.soundness import verify
-from hud_mcp.plugins.operate.values import (
-    Copied,
-    Finding,
-    Holdings,
-    OnProgress,
-    Pruned,
-    Vacuumed,
-)
+from hud_mcp.plugins.operate.values import Copied, Finding, Holdings, OnProgress, Pruned, Vacuumed
 from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.record.values import utc_now
 from hud_mcp.store import Store

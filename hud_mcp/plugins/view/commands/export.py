@@ -117,12 +117,7 @@ def _option(of: str, name: str, option: Option, parameter: Parameter) -> click.O
 @click.option("--force", is_flag=True, help="Replace the files of an earlier export.")
 @click.pass_context
 def command(
-    ctx: click.Context,
-    job: str,
-    to: Export,
-    out: Path | None,
-    store: str | None,
-    **options: Any,
+    ctx: click.Context, job: str, to: Export, out: Path | None, store: str | None, **options: Any
 ) -> None:
     """Export a JOB, or one trajectory. A unique beginning of its id is enough.
 

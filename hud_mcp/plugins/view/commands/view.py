@@ -76,11 +76,7 @@ async def _view(options: dict[str, Any]) -> int:
     if store.exists:  # the page of a store that is not there yet shows what comes
         await store.list_jobs(0)  # what cannot be read is said here, and not on the page alone
     app = commands.viewer_app(
-        store,
-        host=host,
-        allowed_hosts=options["hosts"],
-        token=token,
-        live_log=options["live_log"],
+        store, host=host, allowed_hosts=options["hosts"], token=token, live_log=options["live_log"]
     )
     listener = _listen(host, options["port"])
     url = base_url(host, port_of(listener)) + (f"/?token={quote(token, safe='')}" if token else "/")
@@ -110,12 +106,7 @@ def _listen(host: str, port: int | None) -> Any:
 
 @asynccontextmanager
 async def job_page(
-    console: Console,
-    store: Store,
-    interruption: Interruption,
-    *,
-    wanted: bool,
-    resumed: str | None,
+    console: Console, store: Store, interruption: Interruption, *, wanted: bool, resumed: str | None
 ) -> AsyncGenerator[str]:
     """Serve a job's page while the body runs, if `wanted`, and print its link. Give the job's id.
 

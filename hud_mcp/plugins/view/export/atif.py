@@ -46,11 +46,7 @@ async def _write(output: Output) -> AsyncGenerator[Callable[[Trajectory], None]]
 
 
 export_atif = Export(
-    "atif",
-    "ATIF v1.7, one file for each trajectory.",
-    "folder",
-    _write,
-    label=VERSION,
+    "atif", "ATIF v1.7, one file for each trajectory.", "folder", _write, label=VERSION
 )
 
 

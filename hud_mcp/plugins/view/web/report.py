@@ -106,8 +106,7 @@ async def _load(store: Store, run: TrajectorySummary) -> Trajectory | Trajectory
 
 
 def whole_run(
-    trajectory: Trajectory | TrajectorySummary,
-    expected: Mapping[str, float | None] | None = None,
+    trajectory: Trajectory | TrajectorySummary, expected: Mapping[str, float | None] | None = None
 ) -> Json:
     """Return the data of one run's page: its row, its steps, and the turns of its model."""
     if isinstance(trajectory, TrajectorySummary):

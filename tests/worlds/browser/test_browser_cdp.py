@@ -24,6 +24,7 @@ from hud_mcp.plugins.hud.endpoints.cdp import CdpAccess, CdpServer
 from hud_mcp.plugins.hud.wire.streams import dial, splice
 from hud_mcp.values.action import ClickAction, TypeAction
 from hud_mcp.values.observation import Look
+from hud_mcp.values.refs import find_ref
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import BrowserWorld
 
@@ -181,7 +182,8 @@ async def test_our_own_bridge_acts_on_it_as_on_a_browser_of_its_own(
     try:
         far = await attach_browser(admit(world).capability.url, shared)
         text = (await far.observe(Look())).text or ""
-        ref = text.partition("textbox")[2].partition("[ref=")[2].partition("]")[0]
+        ref = find_ref(text, "textbox")
+        assert ref is not None, text
         await far.act(TypeAction(ref=ref, text="over the bridge"))
         await far.act(ClickAction(selector="#copy"))
         await far.act(ClickAction(selector="#open"))

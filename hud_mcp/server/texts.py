@@ -68,11 +68,11 @@ def begun_text(session: Session, sessions: Sessions) -> str:
         typed = f" The answer is JSON of this schema: {shown}"
     size = session.screen_size
     screen = "" if size is None else f" The screen is {size[0]} x {size[1]} pixels."
-    return f"[session: {session.id}] {next_steps(session, sessions)}{screen}{typed}"
+    return f"{next_steps(session, sessions)}{screen}{typed}"
 
 
 def next_steps(session: Session, sessions: Sessions) -> str:
-    """Return the next steps in a session, with the clients' names of its tools."""
+    """Return a session's id and the next steps in it, with the clients' names of its tools."""
     world = session.environment.world
     acts = bool(world.actions - ({"wait", "custom"} if world.tools_suffice else {"wait"}))
     tools = ", ".join(listed_names(sessions.environments, session.environment))
@@ -83,7 +83,7 @@ def next_steps(session: Session, sessions: Sessions) -> str:
         how, also = f"Work with {tools}; finish with response.", ""
     else:
         how = "Answer with response."
-    return f"Pass this id to every call. {how}{also}"
+    return f"[session: {session.id}] Pass this id to every call. {how}{also}"
 
 
 def answer_schema(session: Session) -> dict[str, Any]:

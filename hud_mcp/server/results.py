@@ -165,13 +165,14 @@ def _step_text(stepped: Stepped, session: Seen, tail: str) -> str:
         lines.append(seen.text)
     elif not (stepped.error or stepped.notes or tail or seen.image or seen.values is not None):
         lines.append("Done. This environment has nothing to look at; answer with response.")
-    if stepped.reward is not None or result.terminated or result.truncated:
-        reward = "" if stepped.reward is None else f"reward={stepped.reward:g} "
-        ends = f"terminated={result.terminated} truncated={result.truncated}".lower()
-        lines.append(f"{reward}{ends}")
-        rewards = result.info.get("rewards") if session.reward_policy == "per_step" else None
-        if isinstance(rewards, list) and len(cast("list[Any]", rewards)) > 1:
-            lines.append(_each_reward(cast("list[float]", rewards)))
+    rewards = result.info.get("rewards") if session.reward_policy == "per_step" else None
+    several = isinstance(rewards, list) and len(cast("list[Any]", rewards)) > 1
+    each = _each_reward(cast("list[float]", rewards)) if several else ""
+    stands = [] if stepped.reward is None else [f"reward={stepped.reward:g}{each}"]
+    stands += ["terminated=true"] if result.terminated else []
+    stands += ["truncated=true"] if result.truncated else []
+    if stands:
+        lines.append(" ".join(stands))
     if tail:
         lines.append(tail)
     return "\n".join(lines) or "Done."
@@ -182,7 +183,7 @@ def _each_reward(rewards: list[float]) -> str:
     runs = [(f"{value:g}", len(list(run))) for value, run in groupby(rewards)]
     shown = [f"{value} x {count}" if count > 1 else value for value, count in runs[:_MOST_REWARDS]]
     more = f", … {len(runs) - len(shown)} more" if len(runs) > len(shown) else ""
-    return f"rewards: {', '.join(shown)}{more}"
+    return f" ({', '.join(shown)}{more})"
 
 
 def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:

@@ -138,6 +138,7 @@ def by_cliff(told: str) -> Player:
 def by_taxi(told: str) -> Player:
     """A driver who reads the walls on the map."""
     rows = rows_after(told, "The map (R red")[1:-1]
+    stops = {name: (int(r), int(c)) for name, r, c in re.findall(STOP, told)}
 
     def ways(square: Square) -> Iterator[tuple[str, Square]]:
         for move in ("west", "south", "east", "north"):
@@ -147,7 +148,6 @@ def by_taxi(told: str) -> Player:
                 yield move, (r, c)
 
     def choose(text: str) -> str:
-        stops = {name: (int(r), int(c)) for name, r, c in re.findall(STOP, text)}
         waits = re.search(r"The passenger waits at (\w+)", text)
         (goal,) = re.findall(r"The destination is (\w+)", text)
         to = stops[waits[1] if waits else goal]
@@ -175,11 +175,11 @@ def at_cards(told: str) -> Player:
 
 def under_pole(told: str) -> Player:
     """A player who pushes where the pole falls to."""
-    assert "positive to the right" not in told  # that is said beside the numbers
+    assert "pole angle [rad], positive to the right" in told  # once: steps tell the numbers
 
     def choose(text: str) -> str:
-        (angle,) = re.findall(r"pole angle, positive to the right: (\S+) rad", text)
-        (turning,) = re.findall(r"pole angular velocity: (\S+) rad/s", text)
+        (angle,) = re.findall(r"pole angle: (\S+)", text)
+        (turning,) = re.findall(r"pole angular velocity: (\S+)", text)
         return "push right" if float(angle) + 0.3 * float(turning) > 0 else "push left"
 
     return choose

@@ -53,14 +53,14 @@ async def test_several_actions_of_one_call_report_and_record_every_reward(tmp_pa
         result, text = await call("step", actions=actions)
         assert result.is_error
         assert "actions[3]: custom failed: action: 9 is above its upper bound 3" in text
-        assert "reward=-102 terminated=false truncated=false" in text
-        assert "rewards: -1 x 2, -100" in text
+        assert "reward=-102 (-1 x 2, -100)" in text
+        assert "truncated" not in text
         beside = result.meta["hud-mcp/step"]
         assert beside["info"]["rewards"] == [-1.0, -1.0, -100.0]
         assert (beside["info"]["first_step"], beside["performed"]) == (1, 3)
         result, text = await call("step", actions=[step(action=0), step(action=0, repeat=9)])
         assert "7 more actions of the list were not performed" in text
-        assert "reward=-3 terminated=false truncated=true" in text
+        assert "reward=-3 (-1 x 3) truncated=true" in text
         assert result.meta["hud-mcp/step"]["info"]["first_step"] == 4
         _, text = await call("response", answer="done")
         assert "Graded: reward 0." in text
@@ -96,11 +96,12 @@ async def test_tools_and_tasks_of_a_contextual_environment(tmp_path: Path) -> No
         assert fields["args"]["properties"]["action"]["maximum"] == 1
         seen: set[str] = set()
         for _ in range(2):
-            started, _ = await call("start_task", template="balance")
+            started, begun = await call("start_task", template="balance")
             session = started.structured_content["session"]
             result, text = await call("step", session=session, actions=[step(action=1)])
             assert [c.type for c in result.content] == ["text"]
-            seen.add(next(line for line in text.splitlines() if line.startswith("Context: ")))
+            assert "Context: " not in text, "the start has told it"
+            seen.add(next(line for line in begun.splitlines() if line.startswith("Context: ")))
             picture, _ = await call("screenshot", session=session)
             assert [c.type for c in picture.content] == ["text", "image"]
         assert len(seen) == 2

@@ -29,6 +29,9 @@ BOUND_S = 120.0
 CARL_SESSION = "sess-fb6c15c466cd0c85242f0ee2b0004f0d"
 """The session in `carl_session.sql`: six steps under another gravity."""
 
+CARTPOLE_SESSION = "sess-2a129a0820f97018194d2d3f94eb5cac"
+"""The session in `cartpole_session.sql`: five steps, the last with a look."""
+
 PAGE_SESSION = "sess-2c5c2069efadf4abd9625bef9e7c478d"
 """The session in `page_session.sql`: a field was filled in, and nothing sent."""
 
@@ -372,9 +375,34 @@ async def test_a_contextual_game_of_an_earlier_version_goes_on(tmp_path: Path) -
         async with stdio_peer(tmp_path, ("gym:CARLCartPole",), era=MODERN) as peer:
             seen = await peer.ok("step", session=CARL_SESSION, actions=[push])
             assert "Step 7 of" in seen.text
-            assert "Context: gravity 1.62, masscart 1, masspole 0.1, length 1.5" in seen.text
+            told = await peer.ok("task_status", session=CARL_SESSION)
+            assert "Context: gravity 1.62, masscart 1, masspole 0.1, length 1.5" in told.text
             graded = await peer.ok("response", session=CARL_SESSION, answer="done")
             assert graded.structured["reward"] == 7 / 200
+
+
+async def test_a_game_that_read_otherwise_in_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Its steps are repeated; its texts, which have another form now, are not compared."""
+    (environment,) = load_environments(["gym:CartPole-v1"])
+    with sqlite3.connect(tmp_path / "store.sqlite3") as file:
+        file.executescript(
+            (Path(__file__).parents[1] / "data" / "cartpole_session.sql").read_text()
+        )
+        (row,) = file.execute("SELECT row FROM steps ORDER BY step DESC LIMIT 1").fetchone()
+        assert "pole angular velocity: -0.2928 rad/s" in row
+        of = (environment.version, environment.digest)
+        file.execute("UPDATE sessions SET environment_version = ?, environment_digest = ?", of)
+    file.close()
+    push = {"type": "custom", "action": "step", "args": {"action": 1}}
+    with anyio.fail_after(BOUND_S):
+        async with stdio_peer(tmp_path, ("gym:CartPole-v1",), era=MODERN) as peer:
+            seen = await peer.ok("step", session=CARTPOLE_SESSION)
+            assert "Step 5 of" in seen.text
+            assert "pole angular velocity: -0.2928\n" in f"{seen.text}\n"
+            seen = await peer.ok("step", session=CARTPOLE_SESSION, actions=[push])
+            assert "Step 6 of" in seen.text
+            graded = await peer.ok("response", session=CARTPOLE_SESSION, answer="done")
+            assert graded.structured["reward"] == 6 / 200
 
 
 @pytest.mark.browser

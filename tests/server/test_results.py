@@ -197,11 +197,11 @@ async def test_a_picture_comes_after_text_and_without_structured_content(session
         (stepped(notes=("moved",)), "", "moved"),
         (stepped(), "Graded.", "Graded."),
         (stepped(Observation(image=picture())), "", "Done."),
-        (stepped(terminated=True, notes=("x",)), "", "x\nterminated=true truncated=false"),
+        (stepped(terminated=True, notes=("x",)), "", "x\nterminated=true"),
         (
             stepped(Observation(text="seen"), reward=0.25, truncated=True),
             "tail",
-            "seen\nreward=0.25 terminated=false truncated=true\ntail",
+            "seen\nreward=0.25 truncated=true\ntail",
         ),
     ],
 )

@@ -11,7 +11,9 @@ from typing import Any, cast
 THE_REST = "the rest"
 """The unit of a last entry that stands for all further numbers of an observation."""
 
-_FREE = ("x", "y", "z", "quaternion w", "quaternion x", "quaternion y", "quaternion z")
+TAXI_STOPS = ("red", "green", "yellow", "blue")
+
+_FREE = ("| x", "| y", "| z", *(f"quaternion | {axis}" for axis in "wxyz"))
 _FREE_SPEED = ("x", "y", "z", "around x", "around y", "around z")
 _BALL = _FREE[3:]
 _BALL_SPEED = _FREE_SPEED[3:]
@@ -70,11 +72,11 @@ def _joints(model: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         if kind in _KINDS:
             places, ways = _KINDS[kind]
             positions += [(f"{name} {each}", "") for each in places]
-            speeds += [(f"{name} velocity {each}", "") for each in ways]
+            speeds += [(f"{name} velocity | {each}", "") for each in ways]
         else:
             unit = "m" if kind == _SLIDE else "rad"
-            positions.append((f"{name} {'position' if kind == _SLIDE else 'angle'}", unit))
-            speeds.append((f"{name} velocity", f"{unit}/s"))
+            positions.append((f"{'position' if kind == _SLIDE else 'angle'} | {name}", unit))
+            speeds.append((f"velocity | {name}", f"{unit}/s"))
     return positions, speeds
 
 
@@ -208,8 +210,11 @@ def _cliff(env: Any) -> Iterator[str]:
 
 
 def _taxi(env: Any) -> Iterator[str]:
-    yield "The map (R red, G green, Y yellow, B blue; | is a wall, : can be passed; rows from 0):"
+    yield "The map (R red, G green, Y yellow, B blue; | is a wall, : can be passed):"
     yield from ("".join(cell.decode() for cell in line) for line in env.desc)
+    stops = zip(TAXI_STOPS, env.locs, strict=True)
+    said = "; ".join(f"{name} is row {r}, column {c}" for name, (r, c) in stops)
+    yield f"Of the stops, {said}, counted from 0 at the top left."
     yield (
         "A step against a wall stays where it is. "
         "Pick up on the passenger's square, and drop off on the destination's."

@@ -77,6 +77,7 @@ class Gymnasium(WorldSpec):
     actions = frozenset({"custom", "screenshot"})
     is_destructive = False
     open_world = False
+    text_form = 2
     endpoints = ("openpi/0",)
 
     def __init__(

@@ -1,10 +1,10 @@
-"""An observation in words: each number's name and unit, and the contents of a grid."""
+"""An observation in words: each number's name, and the contents of a grid."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from hud_mcp.plugins.gymnasium.known import THE_REST, name_of
+from hud_mcp.plugins.gymnasium.known import TAXI_STOPS, THE_REST, name_of
 
 MOST_NUMBERS = 64
 """An array of more is described and not listed."""
@@ -14,13 +14,20 @@ YES_OR_NO = "yes or no"
 
 _MORE_DIGITS = 4
 
+_MOST_CELLS = 1024
+"""The most cells of a grid of whole numbers that is listed."""
+_GRID = 2
+"""The dimensions of a grid."""
+_OF = " | "
+"""The sign between a group and its member in the name of a number. A group has one line."""
+
 
 def in_words(seen: Any, env: Any, names: Sequence[tuple[str, str]] = ()) -> list[str]:
     """Describe an observation, a line for each thing; `names` are the numbers' names and units."""
     if isinstance(seen, dict):
         parts = cast("dict[str, Any]", seen)
-        if "context" in parts and len(parts) == 2:  # noqa: PLR2004  # the contextual wrapper's
-            return _with_context(parts, env, names)
+        if _is_contextual(parts):
+            return in_words(_state(parts), env, names)
         if _is_minigrid(parts):
             return list(_minigrid(parts))
         return [line for key, part in parts.items() for line in _labelled(key, part)]
@@ -50,15 +57,42 @@ def number(value: Any) -> str:
     return f"{float(value):.{_MORE_DIGITS}g}"
 
 
+def units_in_words(seen: Any, names: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a line with the units and remarks of an observation's numbers, which looks omit."""
+    seen = _state(seen) if _is_contextual(seen) else seen
+    said: dict[str, None] = {}
+    if getattr(seen, "ndim", 0) != 1 or not names or not _fits(names, len(seen)):
+        return []
+    for short, (name, unit) in zip(_short_names(names), names, strict=True):
+        group, _, member = short.partition(_OF)
+        of = f" [{unit}]" if unit not in ("", YES_OR_NO) and not member else ""
+        if unit != THE_REST and (of or short != name):
+            said[f"{group}{of}{name[len(short) :]}"] = None
+    return [f"Numbers: {'; '.join(said)}."] if said else []
+
+
+def _short_names(names: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the names without the remarks after a comma, if they tell the numbers apart."""
+    short = [name if unit == THE_REST else name.partition(", ")[0] for name, unit in names]
+    return short if len(set(short)) == len(short) else [name for name, _ in names]
+
+
 def _named(seen: Any, names: Sequence[tuple[str, str]]) -> list[str]:
     lines: list[str] = []
-    for (name, unit), value in zip(names, seen.tolist(), strict=False):
+    last = ""
+    for short, (_, unit), value in zip(_short_names(names), names, seen.tolist(), strict=False):
+        group, _, member = short.partition(_OF)
+        said = ("yes" if value else "no") if unit == YES_OR_NO else number(value)
         if unit == THE_REST:
-            lines.append(f"{name}: {_array(seen[len(names) - 1 :])}")
-        elif unit == YES_OR_NO:
-            lines.append(f"{name}: {'yes' if value else 'no'}")
+            said = _array(seen[len(names) - 1 :])
+        if not member:
+            lines.append(f"{group}: {said}")
+        elif last == f"{group} {unit}":
+            lines[-1] += f", {member}={said}"
         else:
-            lines.append(f"{name}: {number(value)} {unit}".rstrip())
+            of = f" [{unit}]" if unit else ""
+            lines.append(f"{group}{of}: {member}={said}")
+        last = f"{group} {unit}" if member else ""
     return lines
 
 
@@ -77,6 +111,11 @@ def _labelled(label: str, part: Any) -> Iterator[str]:
             return
         for i, each in enumerate(items):
             yield from _labelled(f"{label}[{i}]", each)
+    elif (
+        getattr(part, "ndim", 0) == _GRID and part.dtype.kind in "biu" and part.size <= _MOST_CELLS
+    ):
+        rows = (" ".join(str(int(cell)) for cell in row) for row in part)
+        yield "\n".join((f"{label}:", *rows))
     else:
         yield f"{label}: {_short(part)}"
 
@@ -107,18 +146,27 @@ def _array(array: Any) -> str:
     )
 
 
-def _with_context(parts: dict[str, Any], env: Any, names: Sequence[tuple[str, str]]) -> list[str]:
-    (key,) = (name for name in parts if name != "context")
-    lines = in_words(parts[key], env, names)
-    shown = parts["context"]
-    features = env.get_context_features()
+def _is_contextual(parts: Any) -> bool:
+    """Whether an observation is that of the contextual wrapper."""
+    return isinstance(parts, dict) and "context" in parts and len(cast("Any", parts)) == 2  # noqa: PLR2004  # and the state
+
+
+def _state(parts: dict[str, Any]) -> Any:
+    return next(part for key, part in parts.items() if key != "context")
+
+
+def context_in_words(seen: Any, env: Any) -> list[str]:
+    """Return a line with the context that an observation tells; it stays during an episode."""
+    if not _is_contextual(seen):
+        return []
+    shown, features = seen["context"], env.get_context_features()
     if not isinstance(shown, dict):
         shown = dict(zip(env.obs_context_features, shown, strict=True))
     said = [
         f"{name} {_feature_value(features[name], value)}"
         for name, value in cast("dict[str, Any]", shown).items()
     ]
-    return [*lines, f"Context: {', '.join(said)}."] if said else lines
+    return [f"Context: {', '.join(said)}."] if said else []
 
 
 def _feature_value(feature: Any, value: Any) -> str:
@@ -129,33 +177,18 @@ def _feature_value(feature: Any, value: Any) -> str:
 
 # Toy text: a number that stands for places.
 
-_TAXI_STOPS = ("red", "green", "yellow", "blue")
-
 
 def _taxi(seen: Any, env: Any) -> Iterator[str]:
     row, column, passenger, destination = env.decode(int(seen))
-    stops = [
-        f"{name} is row {r}, column {c}" for name, (r, c) in zip(_TAXI_STOPS, env.locs, strict=True)
-    ]
-    yield f"The taxi is in row {row}, column {column}, counted from 0 at the top left."
-    yield (
-        "The passenger is in the taxi."
-        if passenger == len(_TAXI_STOPS)
-        else f"The passenger waits at {_TAXI_STOPS[passenger]}."
-    )
-    yield f"The destination is {_TAXI_STOPS[destination]}. Of the stops, {'; '.join(stops)}."
+    waits = passenger < len(TAXI_STOPS)
+    where = f"waits at {TAXI_STOPS[passenger]}" if waits else "is in the taxi"
+    yield f"The taxi is in row {row}, column {column}."
+    yield f"The passenger {where}. The destination is {TAXI_STOPS[destination]}."
 
 
-def _lake(seen: Any, env: Any) -> Iterator[str]:
-    rows, columns = env.desc.shape
-    row, column = divmod(int(seen), columns)
-    yield f"You are in row {row}, column {column} of {rows} by {columns}, counted from 0."
-
-
-def _cliff(seen: Any, env: Any) -> Iterator[str]:
-    rows, columns = env.shape
-    row, column = divmod(int(seen), columns)
-    yield f"You are in row {row}, column {column} of {rows} by {columns}, counted from 0."
+def _square(seen: Any, env: Any) -> Iterator[str]:
+    columns = (env.desc if hasattr(env, "desc") else env).shape[1]
+    yield "You are in row {}, column {}.".format(*divmod(int(seen), columns))
 
 
 def _blackjack(seen: Any, env: Any) -> Iterator[str]:
@@ -167,10 +200,8 @@ def _blackjack(seen: Any, env: Any) -> Iterator[str]:
 
 _SPECIAL = {
     "Taxi": _taxi,
-    "FrozenLake": _lake,
-    "FrozenLake8x8": _lake,
-    "CliffWalking": _cliff,
-    "CliffWalkingSlippery": _cliff,
+    **dict.fromkeys(("FrozenLake", "FrozenLake8x8"), _square),
+    **dict.fromkeys(("CliffWalking", "CliffWalkingSlippery"), _square),
     "Blackjack": _blackjack,
 }
 
@@ -210,6 +241,7 @@ def _minigrid(parts: dict[str, Any]) -> Iterator[str]:
     ahead = [cells[own[0], y] for y in range(rows - 2, -1, -1)]
     free = next((i for i, said in enumerate(ahead) if said not in ("empty", "floor")), len(ahead))
     blocked = "" if free == len(ahead) else f", then {_article(ahead[free])}"
+    things.pop((own[0], rows - 2 - free), None)  # the next line tells it
     free_squares = "1 free square" if free == 1 else f"{free} free squares"
     yield (
         f"Ahead: {free_squares}{blocked}." if free else f"Right ahead of you: {_article(ahead[0])}."

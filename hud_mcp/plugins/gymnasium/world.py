@@ -16,7 +16,7 @@ from hud_mcp.plugins.gymnasium.actions import ActionForm
 from hud_mcp.plugins.gymnasium.known import Known, legend_of, most_steps
 from hud_mcp.plugins.gymnasium.spaces import value_to_json
 from hud_mcp.plugins.gymnasium.thread import Episode, Frames, OwnThread, Pace, close_env, drawing
-from hud_mcp.plugins.gymnasium.words import in_words, plain
+from hud_mcp.plugins.gymnasium.words import context_in_words, in_words, plain, units_in_words
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.observation import Look, Observation, encode_picture
@@ -308,13 +308,15 @@ class GymnasiumWorld(World):
         if look.changes and self._last is not None:
             shown = [line for line in lines if line not in self._last] or ["Nothing changed."]
         self._last = lines
-        of_most = f" of at most {self._most_steps}" if self._most_steps else ""
+        of_most = f" of {self._most_steps}" if self._most_steps else ""
         over, count = self.episode.over, len(self.episode.rewards)
         head = [self._ended() if over else f"Step {count}{of_most}."]
         if not look.changes and self._explained_at in (None, count):
             self._explained_at = count
             head += self._explanation()
             shown = shown if over else [*shown, self._form.how_to_act]
+        elif count == 0:
+            head += self._context()
         return "\n".join([*head, *shown])
 
     def explain(self, prompt: str = "") -> str:
@@ -325,11 +327,16 @@ class GymnasiumWorld(World):
 
     def _explanation(self) -> list[str]:
         fault = self._frames.fault or self._probe.screen_fault
-        return [*self._legend, *([f"There are no pictures: {fault}"] if fault else [])]
+        units = units_in_words(self.episode.seen, self._probe.known.numbers)
+        faults = [f"There are no pictures: {fault}"] if fault else []
+        return [*self._legend, *units, *self._context(), *faults]
+
+    def _context(self) -> list[str]:
+        return context_in_words(self.episode.seen, self._env)
 
     def _ended(self) -> str:
-        how = "terminated" if self.episode.terminated else "truncated by a limit"
-        return f"The episode ended after {self.episode.steps} steps: it was {how}."
+        how = "" if self.episode.terminated else ", by a limit"
+        return f"The episode ended after {self.episode.steps} steps{how}."
 
     def _check_open(self) -> None:
         if self._closed:

@@ -12,11 +12,9 @@ from hud_mcp.environment.tool import Tool, actions
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed
 from hud_mcp.sandbox import Entry
+from hud_mcp.worlds.shell.results import SHOWN_CHARS, fold, shorten
 
 _LINES = 2000
-_SHOWN_CHARS = 8000
-"""The most characters of an output. A reply has room for 10,000, and must keep an output's end."""
-
 _AT_ONCE_CHARS = 32_000
 """The longest text that is shown without a thread. For longer ones other sessions would wait."""
 _LINE_CHARS = 80
@@ -80,16 +78,6 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
 
 
-def shorten(text: str) -> str:
-    """Return a text, with a note in place of its middle if it is long."""
-    left_out = len(text) - _SHOWN_CHARS
-    if left_out <= 0:
-        return text
-    half = _SHOWN_CHARS // 2
-    note = f"… {left_out} characters left out; use head, tail or grep to see them …"
-    return f"{text[:half]}\n{note}\n{text[-half:]}"
-
-
 async def run_command(shell: Workbench, command: CommandLine, timeout_s: Seconds = 50.0) -> str:
     """Run a command line with bash, and return what it writes, and its exit code if not 0.
 
@@ -98,8 +86,8 @@ async def run_command(shell: Workbench, command: CommandLine, timeout_s: Seconds
     """
     written = str(await shell.run_for_agent(command, timeout_s=timeout_s))
     if len(written) <= _AT_ONCE_CHARS:
-        return shorten(as_on_terminal(written))
-    return shorten(await anyio.to_thread.run_sync(as_on_terminal, written))
+        return shorten(fold(as_on_terminal(written)))
+    return shorten(await anyio.to_thread.run_sync(lambda: fold(as_on_terminal(written))))
 
 
 async def read_file(
@@ -114,7 +102,7 @@ async def read_file(
         raise ActionFailed(f"{path} has {len(every)} lines; {start} is after its end.")
     part, end = "", first
     while end < min(first + max(lines, 1), len(every)):
-        if part and len(part) + len(every[end]) > _SHOWN_CHARS:
+        if part and len(part) + len(every[end]) > SHOWN_CHARS:
             break
         part, end = part + every[end], end + 1
     left = len(every) - end

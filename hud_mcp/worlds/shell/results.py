@@ -1,7 +1,8 @@
-"""The results of commands and the refusals of file operations, with the party to blame."""
+"""The results of commands, made short, and refusals of file operations, with the party to blame."""
 
 import errno
 import os
+import re
 import subprocess
 import traceback
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hud_mcp.errors import BrokenByAgent
-from hud_mcp.sandbox import Entry, Finished
+from hud_mcp.sandbox import Entry
 
 
 @dataclass(frozen=True)
@@ -30,20 +31,91 @@ class CommandResult:
 
     def __str__(self) -> str:
         """Return the output and, without success, the kind of end."""
-        if self.stopped is not None:
-            end = f"[stopped: {self.stopped}]"
-        elif self.exit_code == 0:
+        end = f"[{how_ended(self)}]"
+        if self.exit_code == 0 and self.stopped is None:
             end = "" if self.output else "[exit code 0, no output]"
-        else:
-            end = f"[exit code {self.exit_code}]"
         return "\n".join(part for part in (self.output.rstrip("\n"), end) if part)
 
 
-def how_ended(finished: Finished) -> str:
+SHOWN_CHARS = 8000
+"""The most characters of an output. A reply has room for 10,000, and must keep an output's end."""
+
+_NUMBERS = re.compile(r"([0-9]{1,15})")
+_MOST_PERIOD = 3
+"""The most lines that repeat together."""
+_LEAST_FOLDED_CHARS = 100
+"""The least characters in place of which a note is shown."""
+
+
+def shorten(text: str) -> str:
+    """Return a text, with a note in place of its middle if it is long."""
+    if len(text) <= SHOWN_CHARS:
+        return text
+    half = SHOWN_CHARS // 2
+    # Between lines, unless one is very long.
+    first = text.rfind("\n", half // 2, half)
+    first = half if first < 0 else first
+    last = text.find("\n", len(text) - half, len(text) - half // 2) + 1 or len(text) - half
+    lines = text.count("\n", first, last - 1)
+    also = f" in {lines} lines" if lines else ""
+    note = f"… {last - first} characters{also} left out; use head, tail or grep to see them …"
+    return f"{text[:first]}\n{note}\n{text[last:]}"
+
+
+def fold(text: str) -> str:
+    """Return a text with notes in place of lines that repeat, or that count on evenly.
+
+    Nothing is lost: the lines that are left out follow from those that are shown. A text that stays
+    too long is returned unchanged, so that its lines can be counted where it is cut.
+    """
+    lines = text.split("\n")
+    shown: list[str] = []
+    chars = i = 0
+    begun = [0] * (_MOST_PERIOD + 1)  # a later part of a run is no longer than the whole of it
+    while i < len(lines) and chars <= SHOWN_CHARS:
+        taken, i = _fold_run(lines, i, begun)
+        chars += sum(map(len, taken)) + len(taken)
+        shown += taken
+    return "\n".join(shown) if chars <= SHOWN_CHARS else text
+
+
+def _fold_run(lines: Sequence[str], start: int, begun: list[int]) -> tuple[Sequence[str], int]:
+    """Return the folded run that begins at a line, or that line, and the place of the next one."""
+    for period in range(1, _MOST_PERIOD + 1):
+        if start < begun[period]:
+            continue
+        end = start + 2 * period
+        while end < len(lines) and _counts_on(lines[end - 2 * period : end + 1 : period]):
+            end += 1
+        begun[period] = end - 2 * period + 1
+        end -= (end - start) % period
+        ahead, behind = lines[start : start + period], lines[start + period : start + 2 * period]
+        first, last = start + 2 * period, end - period
+        note = f"{last - first} lines left out; they count on evenly to"
+        if ahead == behind:
+            of = "line" if period == 1 else f"{period} lines"
+            first, last, behind = start + period, end, ()
+            note = f"the same {of} {(last - first) // period} more times"
+        chars = sum(map(len, lines[first:last])) + last - first
+        if end >= start + 3 * period and chars >= _LEAST_FOLDED_CHARS:
+            return [*ahead, *behind, f"… {note} …", *lines[last:end]], end
+    return lines[start : start + 1], start + 1
+
+
+def _counts_on(three: Sequence[str]) -> bool:
+    """Whether the numbers in a third line follow from two others, and all else is equal."""
+    if three[0] == three[1] or three[1] == three[2]:
+        return three[0] == three[2]
+    one, two, third = map(_NUMBERS.split, three)
+    return one[::2] == two[::2] and third == [
+        b if a == b else str(2 * int(b) - int(a)).zfill(len(b) if "0" in (a[0], b[0]) else 0)
+        for a, b in zip(one, two, strict=True)
+    ]
+
+
+def how_ended(done: CommandResult) -> str:
     """Return the end of a command in a few words."""
-    if finished.reason is not None:
-        return f"stopped: {finished.reason}"
-    return f"exit code {finished.code}"
+    return f"exit code {done.exit_code}" if done.stopped is None else f"stopped: {done.stopped}"
 
 
 def folder_lines(name: str, entries: Sequence[Entry], total: int) -> list[str]:

@@ -184,6 +184,7 @@ class Shell(WorldSpec):
     world_type = ShellWorld
     actions = frozenset({"wait", "custom"})
     runs_commands = True
+    text_form = 2
     custom_actions = SHELL_ACTIONS
     tools_suffice = True
     tools: tuple[Tool, ...] = shell_tools(ShellWorld, lambda shell, use: use(shell))

@@ -112,7 +112,7 @@ class ShellWorld(World):
             self.sandbox.run(command, timeout_s=timeout_s, stdin=stdin.encode(), cwd=cwd, env=env),
             cwd,
         )
-        return self._ended(command, finished)
+        return _result(finished)
 
     async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
         """Run an agent's own command; in `/` if the folder cannot be entered.
@@ -124,13 +124,14 @@ class ShellWorld(World):
             EnvironmentFailed: The sandbox has ended.
         """
         try:
-            return await self.run(command, timeout_s=timeout_s)
+            done = await self.run(command, timeout_s=timeout_s)
         except BrokenByAgent as exc:
-            ended = await self._doing(
-                self.sandbox.run(command, timeout_s=timeout_s, cwd=None), self.root
-            )
-            done = self._ended(command, ended)
-            return replace(done, output=f"[{exc} This ran in /.]\n{done.output}")
+            elsewhere = self.sandbox.run(command, timeout_s=timeout_s, cwd=None)
+            done = _result(await self._doing(elsewhere, self.root))
+            done = replace(done, output=f"[{exc} This ran in /.]\n{done.output}")
+        # Not of commands of the author's, which agents must not read.
+        self._last = f"Last command: {one_line(command)} → {how_ended(done)}"
+        return done
 
     def _check_command(self, command: str | Sequence[str], timeout_s: float | None) -> None:
         line = command if isinstance(command, str) else " ".join(command)
@@ -138,11 +139,6 @@ class ShellWorld(World):
             raise ActionFailed("The command contains NUL, which no command may. Nothing ran.")
         if timeout_s is not None and not timeout_s > 0:
             raise ActionFailed(f"timeout_s is above 0, not {timeout_s:g}. Nothing ran.")
-
-    def _ended(self, command: str | Sequence[str], finished: Finished) -> CommandResult:
-        line = command if isinstance(command, str) else " ".join(command)
-        self._last = f"Last command: {one_line(line)} → {how_ended(finished)}"
-        return CommandResult(finished.code, note_agent_data(finished.text), finished.reason)
 
     async def read(self, path: str) -> str:
         """Return a text file's content.
@@ -385,3 +381,7 @@ class ShellWorld(World):
             isolated = self._sandbox.isolation == "bwrap"
             failure = BrokenByAgent if is_agents(exc, isolated=isolated) else ActionFailed
             raise failure(text) from exc
+
+
+def _result(finished: Finished) -> CommandResult:
+    return CommandResult(finished.code, note_agent_data(finished.text), finished.reason)

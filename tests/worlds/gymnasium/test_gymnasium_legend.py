@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
         ("MiniGrid-Empty-5x5-v0", {}, "what the mission says is rewarded with 1"),
         ("Ant-v5", {}, "then outer forces on each body: an array of 78"),
         ("Ant-v5", {}, "motor of ankle_4 from -1 to 1"),
-        ("Humanoid-v5", {}, "abdomen_z angle: "),
+        ("Humanoid-v5", {}, "angle [rad]: abdomen_z="),
         ("CarRacing-v3", {"continuous": False}, "text cannot describe it. Look at the screenshot"),
     ],
 )

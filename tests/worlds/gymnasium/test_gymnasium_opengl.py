@@ -51,7 +51,7 @@ def test_a_robot_is_drawn_without_a_display(tmp_path: Path) -> None:
         assert done.stdout.startswith("True True True\n"), done.stdout + done.stderr
         assert [each.name for each in tmp_path.iterdir()] == ["cache"]
     assert list((tmp_path / "cache").rglob("opengl.json"))
-    assert "bthigh angle: " in done.stdout
+    assert "bthigh=" in done.stdout
     assert "motor of bthigh from -1 to 1" in done.stdout
 
 

@@ -11,7 +11,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Gymnasium
 from hud_mcp.plugins.gymnasium.known import known
-from hud_mcp.plugins.gymnasium.words import in_words, plain
+from hud_mcp.plugins.gymnasium.words import in_words, plain, units_in_words
 from hud_mcp.values.action import CustomAction
 from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening
@@ -60,7 +60,10 @@ class Plain:
             np.arange(100.0),
             ["observation: an array of 100, from 0 to 99, on average 49.5"],
         ),
-        (np.array([[1, 2], [3, 4]]), ["observation: [[1, 2], [3, 4]]"]),
+        (np.array([[1, 2], [3, 4]]), ["observation:\n1 2\n3 4"]),
+        (np.array([[True, False]]), ["observation:\n1 0"]),
+        (np.array([[0.5, 2.0], [3, 4]]), ["observation: [[0.5, 2], [3, 4]]"]),
+        (np.zeros((20, 20), int), ["observation:" + f"\n{' '.join('0' * 20)}" * 20]),
         (np.array([np.inf, -np.inf, np.nan]), ["observation: [inf, -inf, nan]"]),
     ],
 )
@@ -70,13 +73,25 @@ def test_any_observation_has_words(seen: Any, lines: list[str]) -> None:
 
 
 def test_numbers_have_names_and_units_where_they_are_given() -> None:
-    """And a flag is yes or no."""
-    names = [("height", "m"), ("speed", ""), ("on the ground", "yes or no")]
-    assert in_words(np.array([1.25, -3, 1]), Plain(), names) == [
-        "height: 1.25 m",
-        "speed: -3",
-        "on the ground: yes",
+    """Units and remarks are told apart from the numbers, and a flag is yes or no."""
+    names = [("height", "m"), ("speed, upwards", ""), ("on the ground", "yes or no")]
+    seen = np.array([1.25, -3, 1])
+    assert in_words(seen, Plain(), names) == ["height: 1.25", "speed: -3", "on the ground: yes"]
+    assert units_in_words(seen, names) == ["Numbers: height [m]; speed, upwards."]
+    assert units_in_words(seen[:2], names) == []
+    same = [("speed, upwards", "m/s"), ("speed, to the right", "m/s")]
+    assert in_words(seen[:2], Plain(), same) == ["speed, upwards: 1.25", "speed, to the right: -3"]
+
+
+def test_numbers_of_one_group_share_a_line_and_its_unit() -> None:
+    """A robot's joints are many, and all of them turn."""
+    names = [("angle | knee", "rad"), ("angle | hip", "rad"), ("speed | hip", "rad/s"), ("x", "")]
+    assert in_words(np.array([0.5, 1, 2, 3]), Plain(), names) == [
+        "angle [rad]: knee=0.5, hip=1",
+        "speed [rad/s]: hip=2",
+        "x: 3",
     ]
+    assert units_in_words(np.zeros(4), names) == []
 
 
 @each_of(
@@ -112,14 +127,16 @@ async def test_cartpole_reads_like_this() -> None:
     env.reset(seed=2)
     position, velocity, angle, turning = (f"{value:.4g}" for value in env.step(1)[0])
     assert await text_of("CartPole-v1", 1) == (
-        "Step 1 of at most 500.\n"
+        "Step 1 of 500.\n"
         "A pole stands on a cart. The episode ends when the pole leans more than 12° (0.2095 rad) "
         "or the cart is more than 2.4 m from the middle.\n"
         "Each step is rewarded with 1, the last one included.\n"
-        f"cart position: {position} m\n"
-        f"cart velocity, positive to the right: {velocity} m/s\n"
-        f"pole angle, positive to the right: {angle} rad\n"
-        f"pole angular velocity: {turning} rad/s\n"
+        "Numbers: cart position [m]; cart velocity [m/s], positive to the right; "
+        "pole angle [rad], positive to the right; pole angular velocity [rad/s].\n"
+        f"cart position: {position}\n"
+        f"cart velocity: {velocity}\n"
+        f"pole angle: {angle}\n"
+        f"pole angular velocity: {turning}\n"
         'Send {"type": "custom", "action": "step", "args": {"action": 0}}, or "actions" with a '
         "list; an action is a whole number: 0 push left; 1 push right."
     )
@@ -130,9 +147,9 @@ async def test_cartpole_reads_like_this() -> None:
     [
         ("Taxi-v4", "The taxi is in row"),
         ("Taxi-v4", "5 drop off"),
-        ("FrozenLake-v1", "You are in row 0, column 0 of 4 by 4"),
+        ("FrozenLake-v1", "You are in row 0, column 0."),
         ("FrozenLake-v1", "row 0 is at the top):\nSFFF\nFHFH\nFFFH\nHFFG"),
-        ("CliffWalking-v1", "You are in row 3, column 0 of 4 by 12"),
+        ("CliffWalking-v1", "You are in row 3, column 0."),
         ("Blackjack-v1", "Your cards add up to"),
         ("CarRacing-v3", "steering, -1 is left from -1 to 1; gas from 0 to 1"),
         ("CarRacing-v3", "a picture of 96 by 96 by 3"),
@@ -148,7 +165,8 @@ async def test_a_grid_is_told_from_where_the_agent_stands() -> None:
     text = await text_of("MiniGrid-DoorKey-5x5-v0", "right", "forward")
     assert "Mission: use the key to open the door and then get to the goal." in text
     assert "You carry nothing." in text
-    assert "Right ahead of you: a yellow key.\nYou see a yellow key: 1 ahead." in text
+    assert "Right ahead of you: a yellow key." in text
+    assert text.count("a yellow key") == 1, "nothing is told twice"
     assert "an action is a whole number: 0 left; 1 right; 2 forward; 3 pickup;" in text
     assert "You carry a yellow key." in await text_of(
         "MiniGrid-DoorKey-5x5-v0", "right", "forward", "pickup"

@@ -1,6 +1,7 @@
 """The world: how it is declared, opened, acted on, looked at and closed."""
 
 import io
+import re
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -141,13 +142,13 @@ async def test_a_list_stops_at_the_end_of_the_episode() -> None:
         assert (effect.terminated, effect.truncated) == (False, True)
         assert effect.text == "2 more actions of the list were not performed."
         assert len(effect.info["rewards"]) == 2
-        assert "ended after 2 steps: it was truncated by a limit" in await words(world)
+        assert "ended after 2 steps, by a limit." in await words(world)
         with pytest.raises(ActionFailed, match=r"episode ended after 2 steps.*send your answer"):
             await world.act(step(action=0))
     async with opened(Gymnasium("CartPole-v1")) as world:
         effect = await world.act(step(action=0, repeat=100))
         assert (effect.terminated, effect.truncated) == (True, False)
-        assert "it was terminated" in await words(world)
+        assert re.search(r"The episode ended after \d+ steps\.", await words(world))
 
 
 async def test_the_steps_are_those_of_the_bare_environment() -> None:

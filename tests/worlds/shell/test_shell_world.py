@@ -160,9 +160,10 @@ async def test_a_command_that_cannot_run_is_refused_before_it_does(shell: ShellW
 
 
 async def test_an_observation_shows_the_folder_and_the_last_command(shell: ShellWorld) -> None:
-    """Names that would break a line are made harmless."""
+    """Names that would break a line are made harmless; commands of the author's are not told."""
     assert await text(shell) == "Folder /workspace: empty"
-    await shell.run("mkdir d; echo x > a; ln -s a l; touch $'b\\nc\\e[31m'")
+    await shell.run_for_agent("mkdir d; echo x > a; ln -s a l; touch $'b\\nc\\e[31m'")
+    await shell.run("echo the author has looked")
     assert (await text(shell)).splitlines() == [
         "Folder /workspace: 4 entries",
         "  a  2 bytes",

@@ -10,6 +10,7 @@ from hud_mcp.values.action import CustomAction
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell import Shell, ShellWorld
 from hud_mcp.worlds.shell.actions import as_on_terminal
+from hud_mcp.worlds.shell.results import fold, shorten
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
 
@@ -123,3 +124,58 @@ async def test_output_is_shown_as_on_a_terminal(shell: ShellWorld) -> None:
     shown = (await shell.act(CustomAction(action="run", args={"command": bar}))).text
     assert shown == "100%\nend"
     assert "\x1b[32m" in (await shell.run(bar)).output
+
+
+FOLDED = {
+    "a line that is the same\n" * 300 + "end": "a line that is the same\n"
+    "… the same line 299 more times …\nend",
+    "tick tick tick\ntock tock tock\n" * 50: "tick tick tick\ntock tock tock\n"
+    "… the same 2 lines 49 more times …\n",
+    "\n".join(f"file {n} of 120" for n in range(1, 121)): "file 1 of 120\nfile 2 of 120\n"
+    "… 117 lines left out; they count on evenly to …\nfile 120 of 120",
+    "\n".join(f"part-{n:02}.csv" for n in range(0, 300, 3)): "part-00.csv\npart-03.csv\n"
+    "… 97 lines left out; they count on evenly to …\npart-297.csv",
+    "\n".join(map(str, range(40000))): "0\n1\n"
+    "… 39997 lines left out; they count on evenly to …\n39999",
+    "}\n" * 6: "}\n" * 6,  # a note would be longer
+    "\n".join(str(n * n) for n in range(500)): "\n".join(str(n * n) for n in range(500)),
+    "7 \N{ARABIC-INDIC DIGIT SEVEN}\n" * 9: "7 \N{ARABIC-INDIC DIGIT SEVEN}\n" * 9,
+    "\n".join(f"in {n} s" for n in range(30, -9, -1)): "in 30 s\nin 29 s\n"
+    "… 28 lines left out; they count on evenly to …\nin 0 s\n"
+    + "\n".join(f"in -{n} s" for n in range(1, 9)),
+}
+"""What a command writes, and what is shown of its lines."""
+
+
+def test_lines_that_tell_nothing_new_are_folded() -> None:
+    """What is left out follows from what is shown; a line that differs is there."""
+    wrong = {text: found for text, shown in FOLDED.items() if (found := fold(text)) != shown}
+    assert wrong == {}
+    odd = [f"GET /items/{n} 200" for n in range(400)]
+    odd[250] = "GET /items/250 500"
+    assert "GET /items/250 500" in fold("\n".join(odd)).splitlines()
+    assert fold("\n".join(odd)).count("\n") == 8
+
+
+def test_a_long_output_is_cut_between_lines_and_says_how_many() -> None:
+    """Its beginning and its end stay; a line that is too long itself is cut inside."""
+    lines = [f"{n * n % 1009} apples" for n in range(5000)]
+    assert fold("\n".join(lines)) == "\n".join(lines)
+    shown = shorten("\n".join(lines)).splitlines()
+    (place,) = (i for i, line in enumerate(shown) if line.startswith("…"))
+    assert shown[:place] == lines[:place]
+    assert shown[place + 1 :] == lines[place + 1 - len(shown) :]
+    assert f"in {5000 - len(shown) + 1} lines left out" in shown[place]
+    assert len("\n".join(shown)) < 8200
+    whole = shorten("x" * 50_000)
+    assert "42000 characters left out" in whole
+    assert len(whole) < 8200
+
+
+async def test_a_command_s_output_is_folded_and_a_file_is_not(shell: ShellWorld) -> None:
+    """A file that is read is read to be edited, so that each line stays."""
+    run = CustomAction(action="run", args={"command": "yes the same line | head -200 | tee f"})
+    assert (await shell.act(run)).text == "the same line\n… the same line 199 more times …"
+    read = CustomAction(action="read", args={"path": "f"})
+    assert (await shell.act(read)).text == "\n".join(["the same line"] * 200)
+    assert (await shell.run("cat f")).output == "the same line\n" * 200

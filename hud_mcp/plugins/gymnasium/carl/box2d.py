@@ -37,24 +37,6 @@ class CARLLunarLander(DeclaredEnv):
 
     env_name = "LunarLander-v3"
     env_class = lunar_lander.LunarLander
-    rows = (  # Lengths are pixels of the drawing, `SCALE` of them a unit.
-        ("FPS", 50.0, 1, 500, "States a second of simulated time."),
-        ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
-        ("MAIN_ENGINE_POWER", 13.0, 0, 50, "Of the main engine."),
-        ("SIDE_ENGINE_POWER", 0.6, 0, 50, "Of the side engines."),
-        ("INITIAL_RANDOM", 1000.0, 0, 2000, "The push at the start, up to this."),
-        ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
-        ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
-        ("LEG_AWAY", 20.0, 0, 50, "How far from the body the legs are."),
-        ("LEG_DOWN", 18.0, 0, 50, "How far below the body the legs are."),
-        ("LEG_W", 2.0, 1, 10, "Width of a leg."),
-        ("LEG_H", 8.0, 1, 20, "Length of a leg."),
-        ("LEG_SPRING_TORQUE", 40.0, 0, 100, "What spreads the legs."),
-        ("SIDE_ENGINE_HEIGHT", 14.0, 1, 20, "Where the side engines push."),
-        ("SIDE_ENGINE_AWAY", 12.0, 1, 20, "Where the side engines push."),
-        ("VIEWPORT_W", 600, 400, 1000, "Width of what is seen; what leaves it is lost."),
-        ("VIEWPORT_H", 400, 200, 800, "Height of what is seen; the lander starts at its top."),
-    )
 
     def _isolate(self, unwrapped: Any) -> None:
         self._gravity = _Gravity(vars(lunar_lander)["Box2D"])
@@ -81,29 +63,6 @@ class CARLBipedalWalker(DeclaredEnv):
 
     env_name = "BipedalWalker-v3"
     env_class = bipedal_walker.BipedalWalker
-    rows = (  # In the units of the simulation.
-        ("FPS", 50.0, 1, 500, "States a second of simulated time."),
-        ("SCALE", 30.0, 1, 100, "Pixels of the drawing for a unit of length: larger is slower."),
-        ("GRAVITY_X", 0.0, -20, 20, "Gravity to the right."),
-        ("GRAVITY_Y", -10.0, -20, -0.01, "Gravity upwards, so it is negative."),
-        ("FRICTION", 2.5, 0, 10, "Of the ground."),
-        # Nothing depends on where zero is, so that CARL's TERRAIN_HEIGHT is left out.
-        ("TERRAIN_STEP", 14 / 30, 0.25, 1, "Length of a piece of the ground."),
-        ("TERRAIN_LENGTH", 200, 100, 500, "Pieces of the ground."),
-        ("TERRAIN_GRASS", 10, 5, 15, "Pieces between changes, at the most."),
-        # A whole number, which the terrain's generator counts down to zero.
-        ("TERRAIN_STARTPAD", 20, 10, 30, "Flat pieces at the start."),
-        ("MOTORS_TORQUE", 80.0, 0.01, 200, "Of all joints."),
-        ("SPEED_HIP", 4.0, 0.01, 15, "Of the hips."),
-        ("SPEED_KNEE", 6.0, 0.01, 15, "Of the knees."),
-        ("LIDAR_RANGE", 160 / 30, 0.01, 20, "How far it sees."),
-        ("LEG_DOWN", -8 / 30, -2, -0.25, "Where the legs hang, below the body's middle."),
-        ("LEG_W", 8 / 30, 0.25, 0.5, "Width of a leg."),
-        ("LEG_H", 34 / 30, 0.25, 2, "Length of half a leg."),
-        ("INITIAL_RANDOM", 5.0, 0, 50, "The push at the start, up to this."),
-        ("VIEWPORT_W", 600, 400, 1000, "Width of what is seen; it scales what is observed."),
-        ("VIEWPORT_H", 400, 200, 800, "Height of what is seen; it scales what is observed."),
-    )
 
     def _isolate(self, unwrapped: Any) -> None:
         kind, self._names = isolated_class(bipedal_walker.BipedalWalker, bipedal_walker, {})
@@ -140,18 +99,6 @@ class CARLCarRacing(DeclaredEnv):
 
     env_name = "CarRacing-v3"
     env_class = car_racing.CarRacing
-    rows = (  # In the units of the simulation.
-        ("ENGINE_POWER", 40_000.0, 4_000, 200_000, "Of the engine."),
-        ("FRICTION_LIMIT", 400.0, 40, 2_000, "Grip of a wheel on the road; 0.6 of it on grass."),
-        ("WHEEL_MOMENT_OF_INERTIA", 1.6, 0.4, 16, "How slowly wheels take up speed."),
-        ("WHEEL_R", 27, 10, 60, "Radius of a wheel."),
-        ("WHEEL_W", 14, 5, 30, "Width of a wheel."),
-        ("FPS", 50.0, 10, 500, "States a second of simulated time."),
-        ("TRACK_RAD", 150.0, 100, 200, "Radius of the track."),
-        ("TRACK_WIDTH", 40 / 6, 3, 15, "Half the road's width."),
-        ("TRACK_TURN_RATE", 0.31, 0.2, 0.6, "How sharply the road turns."),
-        ("TRACK_DETAIL_STEP", 3.5, 2.5, 6, "Length of a piece of the road."),
-    )
 
     @classmethod
     def get_context_features(cls) -> Mapping[str, ContextFeature]:

@@ -26,7 +26,7 @@ from gymnasium.envs.classic_control.continuous_mountain_car import Continuous_Mo
 from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
-from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv, Row
+from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, set_class
 from hud_mcp.values.context import Context
 
@@ -73,16 +73,6 @@ class CARLCartPole(_Classic):
     env_class = CartPoleEnv
     started = _CartPole
     ordered = (("initial_state_lower", "initial_state_upper"),)
-    rows = (  # Masses in kg, lengths in m, forces in N.
-        ("gravity", 9.8, 0.1, None, "m/s²."),
-        ("masscart", 1.0, 0.1, 10, "Mass of the cart, kg."),
-        ("masspole", 0.1, 0.01, 1, "Mass of the pole, kg."),
-        ("length", 0.5, 0.05, 5, "Half the pole's length, m."),
-        ("force_mag", 10.0, 1, 100, "Force of a push, N."),
-        ("tau", 0.02, 0.002, 0.2, "Time between two states, s."),
-        ("initial_state_lower", -0.1, None, None, "Of all four numbers."),
-        ("initial_state_upper", 0.1, None, None, "Of all four numbers."),
-    )
 
     def _update_context(self) -> None:
         super()._update_context()
@@ -129,21 +119,6 @@ class CARLAcrobot(_Classic):
         ("INITIAL_ANGLE_LOWER", "INITIAL_ANGLE_UPPER"),
         ("INITIAL_VELOCITY_LOWER", "INITIAL_VELOCITY_UPPER"),
     )
-    rows = (  # Lengths in m, masses in kg, velocities in rad/s.
-        ("LINK_LENGTH_1", 1.0, 0.1, 10, "m."),
-        ("LINK_MASS_1", 1.0, 0.1, 10, "kg."),
-        ("LINK_MASS_2", 1.0, 0.1, 10, "kg."),
-        ("LINK_COM_POS_1", 0.5, 0, 1, "Where its centre of mass is, m."),
-        ("LINK_COM_POS_2", 0.5, 0, 1, "Where its centre of mass is, m."),
-        ("LINK_MOI", 1.0, 0.1, 10, "Moment of inertia of both links."),
-        ("MAX_VEL_1", 4 * math.pi, 0.4 * math.pi, 40 * math.pi, "rad/s."),
-        ("MAX_VEL_2", 9 * math.pi, 0.9 * math.pi, 90 * math.pi, "rad/s."),
-        ("torque_noise_max", 0.0, 0, 1, "Noise on each torque, up to this."),
-        ("INITIAL_ANGLE_LOWER", -0.1, -2 * math.pi, 2 * math.pi, "rad."),
-        ("INITIAL_ANGLE_UPPER", 0.1, -2 * math.pi, 2 * math.pi, "rad."),
-        ("INITIAL_VELOCITY_LOWER", -0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
-        ("INITIAL_VELOCITY_UPPER", 0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
-    )
 
     def _isolate(self, unwrapped: Any) -> None:
         turning, _ = isolated_class(AcrobotEnv, acrobot, {"wrap": _wrap})
@@ -179,18 +154,6 @@ class _ContinuousMountainCar(_CarStart, Continuous_MountainCarEnv):
     pass
 
 
-_CAR_ROWS: tuple[Row, ...] = (
-    ("min_position", -1.2, None, None, "Where the track begins."),
-    ("max_position", 0.6, None, None, "Where the track ends."),
-    ("max_speed", 0.07, 0, None, "Of the car, in either direction."),
-    ("goal_velocity", 0.0, None, None, "The least velocity at the goal."),
-    ("min_position_start", -0.6, None, None, "Where the car starts at the least."),
-    ("max_position_start", -0.4, None, None, "Where the car starts at the most."),
-    ("min_velocity_start", 0.0, None, None, "Its first velocity at the least."),
-    ("max_velocity_start", 0.0, None, None, "Its first velocity at the most."),
-)
-
-
 class _Car(_Classic):
     """A car in a valley; contexts may lead it beyond the default's track and speed."""
 
@@ -222,12 +185,6 @@ class CARLMountainCar(_Car):
     env_name = "MountainCar-v0"
     env_class = MountainCarEnv
     started = _MountainCar
-    rows = (  # In the units of the track.
-        *_CAR_ROWS,
-        ("goal_position", 0.45, None, None, "Where the goal is."),
-        ("force", 0.001, None, None, "Of the engine."),
-        ("gravity", 0.0025, 0, None, "What pulls the car down."),
-    )
 
 
 class CARLMountainCarContinuous(_Car):
@@ -236,11 +193,6 @@ class CARLMountainCarContinuous(_Car):
     env_name = "MountainCarContinuous-v0"
     env_class = Continuous_MountainCarEnv
     started = _ContinuousMountainCar
-    rows = (  # In the units of the track.
-        *_CAR_ROWS,
-        ("goal_position", 0.5, None, None, "Where the goal is."),
-        ("power", 0.0015, None, None, "Of the engine."),
-    )
 
 
 class _Pendulum(_Started, PendulumEnv):
@@ -259,14 +211,6 @@ class CARLPendulum(_Classic):
     env_name = "Pendulum-v1"
     env_class = PendulumEnv
     started = _Pendulum
-    rows = (
-        ("dt", 0.05, 0, None, "Time between two states, s."),
-        ("g", 10.0, 0, None, "Gravity, m/s²."),
-        ("m", 1.0, 1e-6, None, "Mass, kg."),
-        ("l", 1.0, 1e-6, None, "Length, m."),
-        ("initial_angle_max", math.pi, 0, None, "rad, 0 is upright."),
-        ("initial_velocity_max", 1.0, 0, None, "rad/s."),
-    )
 
     _MAX_SPEED: ClassVar[float] = 8.0
     """Gymnasium's, which is not a feature."""

@@ -1,7 +1,10 @@
 """The contextual wrapper: a Gymnasium environment that another context changes at each reset."""
 
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, SupportsFloat, TypeAlias
 
 import gymnasium
@@ -15,7 +18,7 @@ from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, set_render_mo
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
 from hud_mcp.values.context import Context, ContextFeature, ContextSelector, RoundRobinSelector
 
-__all__ = ["CARLEnv", "Contexts", "DeclaredEnv", "Observed", "Row", "features_of"]
+__all__ = ["CARLEnv", "Contexts", "DeclaredEnv", "Observed"]
 
 
 class Observed(dict[str, Any]):
@@ -330,24 +333,16 @@ def _is_class(selector: Any) -> bool:
     return isinstance(selector, type) and issubclass(selector, ContextSelector)
 
 
-Row: TypeAlias = tuple[str, float, float | None, float | None, str]
-"""A feature: its name, default, lower and upper bound, and description."""
-
-
-def features_of(rows: Iterable[Row]) -> dict[str, ContextFeature]:
-    """Return features of their rows, by their names."""
-    return {
-        name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
-        for name, default, low, high, why in rows
-    }
-
-
 class DeclaredEnv(CARLEnv):
-    """An environment whose class has its features as rows."""
-
-    rows: ClassVar[tuple[Row, ...]] = ()
+    """An environment whose features stand in a table beside this module, under its id."""
 
     @classmethod
     def get_context_features(cls) -> Mapping[str, ContextFeature]:  # pyright: ignore[reportIncompatibleMethodOverride]  # called alike
         """Return the features, in the units of the simulation."""
-        return features_of(cls.rows)
+        rows = _tables()[cls.env_name or ""]
+        return {name: ContextFeature(name=name, **row) for name, row in rows.items()}
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("features.toml").read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ from gymnasium.envs.mujoco.mujoco_env import expand_model_path
 from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv, Row, features_of
+from hud_mcp.plugins.gymnasium.carl.environment import DeclaredEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import Constants
 from hud_mcp.values.context import Context, ContextFeature
 
@@ -105,7 +105,7 @@ def _bodies(model: Any) -> Iterator[tuple[str, int]]:
 def _features(model: Any) -> dict[str, ContextFeature]:
     option = model.opt
     step = float(option.timestep)
-    rows: list[Row] = [
+    rows: list[tuple[str, float, float, float, str]] = [
         ("gravity", float(option.gravity[2]), -50, 0, "Upwards, m/s², so it is negative."),
         ("timestep", step, _short(step / 10), _short(step * 2), "Of the simulation, s."),
         *((name, float(getattr(option, name)), *rest) for name, *rest in _MEDIUM),  # type: ignore[misc]
@@ -124,7 +124,10 @@ def _features(model: Any) -> dict[str, ContextFeature]:
         mass = float(model.body_mass[body])
         low, high = (_short(mass * share) for share in _MASSES)
         rows.append((name, mass, low, high, "Mass, kg."))
-    return features_of(rows)
+    return {
+        name: ContextFeature(name=name, default=default, lower=low, upper=high, description=why)
+        for name, default, low, high, why in rows
+    }
 
 
 def _is_planar(model: Any) -> bool:

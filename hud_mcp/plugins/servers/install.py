@@ -26,7 +26,7 @@ from hud_mcp.base import libraries
 from hud_mcp.errors import InvalidEnvironment, did_you_mean
 from hud_mcp.store.files import make_private_folder
 
-__all__ = ["Installed", "Wanted", "parse", "resolve"]
+__all__ = ["Installed", "Wanted", "cache_folder", "parse", "resolve"]
 
 logger = logging.getLogger(__name__)
 
@@ -212,17 +212,21 @@ def _checked(wanted: Wanted) -> Wanted:
 # The cache.
 
 
-def _home(wanted: Wanted) -> Path:
-    """Return the private folder of a package's installations."""
+def cache_folder(*names: str) -> Path:
+    """Return a folder of this plugin's cache, which only its owner can enter."""
     top = user_cache_path("hud-mcp") / "servers"
-    is_npm = wanted.registry == "npm"
-    folder = (
-        top / wanted.registry / (wanted.name.replace("/", "+") if is_npm else _normal(wanted.name))
-    )
+    folder = top.joinpath(*names)
     make_private_folder(folder)
     # Programs are started from it: a folder of an older mask is closed.
     top.chmod(0o700)
     return folder
+
+
+def _home(wanted: Wanted) -> Path:
+    """Return the folder of a package's installations."""
+    is_npm = wanted.registry == "npm"
+    name = wanted.name.replace("/", "+") if is_npm else _normal(wanted.name)
+    return cache_folder(wanted.registry, name)
 
 
 def _normal(name: str) -> str:

@@ -103,7 +103,7 @@ async def top_customer(agent: Agent, plan: str, rank: int) -> str:
         await see(agent, "Loading", gone=True)
         await press_button(agent, "Spent")
     await see(agent, "Loading", gone=True)
-    names = re.findall(r'link "([^"]+)" \[[^]]*\] /admin/customers/edit/', agent.text)
+    names = re.findall(r'link "([^"]+)" \[\w+ /admin/customers/edit/', agent.text)
     return names[rank - 1]
 
 

@@ -35,7 +35,7 @@ async def best(agent: Agent, category: str, rating: float) -> str:
     await check(agent, "In stock only")
     await choose(agent, "Sort by", "Price, low to high")
     await see(agent, "Loading", gone=True)
-    names = re.findall(r'link "([^"]+)" \[[^]]*\] /shop/product', agent.text)
+    names = re.findall(r'link "([^"]+)" \[\w+ /shop/product', agent.text)
     ratings = re.findall(r"★ (\d\.\d)", agent.text)
     return next(n for n, r in zip(names, ratings, strict=True) if float(r) >= rating)
 

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _MOST_SCROLLS = 10
-_PLACE = re.compile(r"link \"([^\"]+)\" \[[^]]*\] /booking/place/")
+_PLACE = re.compile(r"link \"([^\"]+)\" \[\w+ /booking/place/")
 _ROOM = re.compile(r"^ *- (?:### )?([A-Z][\w -]*)(?: · |$)", re.MULTILINE)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

@@ -96,7 +96,7 @@ async def heights(agent: Agent, which: Literal["first", "last"]) -> str:
         await follow(agent, name, shows="Changes: ")
         height = re.search(r"height = ~~(\d+)~~", agent.text)
         if height:
-            editors = re.findall(r'link "([^"]+)" \[[^]]*\] \?view=recent&user', agent.text)
+            editors = re.findall(r'link "([^"]+)" \[\w+ \?view=recent&user', agent.text)
             return f"{editors[-1]}, {height[1]}"
         await agent.custom("back")
         await see(agent, heading(f"History: {title}"))

@@ -50,7 +50,7 @@ def fact(agent: Agent, name: str) -> str:
     found = re.search(rf"^ *\| {name} \| (.+)$", agent.text, re.MULTILINE)
     if found is None:
         raise LookupError(f"no {name!r} in view:\n{agent.text}")
-    return re.sub(r'link "([^"]+)" \[[^]]*\] \S+', r"\1", found[1])
+    return re.sub(r'link "([^"]+)" \[[^]]*\]', r"\1", found[1])
 
 
 def below(text: str, words: str) -> str:

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from hud_mcp.base.text import clip
 
 _REF = re.compile(r"(?<!\\)\[(?:ref=(\w+)|((?:f\d+)?e\d+|link\d+))(?=[ \]])")
+_SAID = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _STATE = re.compile(r" \[([\w-]+)\]")
 _QUOTED = re.compile(r'(?:[\w-]+ )?("(?:[^"\\]|\\.)*")')
-_BRACKETS = re.compile(r" ?\[[^\]]*\](?: /\S*)?")
+_BRACKETS = re.compile(r" ?\[[^\]]*\]")
 _NAME = re.compile(r'((?:[\w-]+ )?"(?:[^"\\]|\\.)*"|[a-z][\w-]*)(?: \[[^\]]*\])* $')
 
 CHANGES = "Changed since the last text:"
@@ -59,11 +60,12 @@ def named_refs(text: str) -> Iterator[Named]:
             end = line.find("]", match.end())
             before, inside = line[start : match.start()], line[match.end() : end]
             name, rest = _NAME.search(before), line[end + 1 :].strip(" :")
-            states = inside.split() + (_STATE.findall(name[0]) if name else [])
+            states = _SAID.sub("", inside).split() + (_STATE.findall(name[0]) if name else [])
+            on = frozenset(filter(str.isalpha, states))  # an address is no state
             said = name[1] if name else json.dumps(rest, ensure_ascii=False) if rest else "element"
             own = _plain(said[said.find('"') :]) if '"' in said else ""
             other = "" if match[1] or (own and (own in owner or owner in own)) else owner
-            yield Named(match[1] or match[2], said, frozenset(states), other)
+            yield Named(match[1] or match[2], said, on, other)
             start = end
 
 

@@ -34,7 +34,7 @@
   };
   const deepest = () => {
     let node = document.activeElement || document.documentElement;
-    while (node.shadowRoot && node.shadowRoot.activeElement) node = node.shadowRoot.activeElement;
+    for (let root; (root = tracker.rootOf(node)) && root.activeElement; ) node = root.activeElement;
     return node;
   };
   const send = (kind, target, items) => {
@@ -80,7 +80,7 @@
     if (!event.isTrusted) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    const target = event.composedPath()[0] || document.body || document.documentElement;
+    const target = tracker.pathOf(event)[0] || document.body || document.documentElement;
     if (event.type !== 'paste') copy(event, target);
     else if (!middle) paste(target);
   };

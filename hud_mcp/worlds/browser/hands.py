@@ -161,7 +161,7 @@ _GUARD_KEYS = """(element, key) => {
   const tracker = window[key];
   if (!tracker) return;
   const judge = event => {
-    const got = event.composedPath()[0];
+    const got = tracker.pathOf(event)[0];
     for (let n = got; n; n = n.parentNode || n.host) if (n === element) return '';
     return !got || !got.tagName ? 'nothing'
       : `<${got.tagName.toLowerCase()}${got.id ? '#' + got.id : ''}>`;

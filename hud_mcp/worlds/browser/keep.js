@@ -83,9 +83,8 @@ async ([key, limit]) => {
     focus: null,
   };
   let focus = document.hasFocus() ? document.activeElement : null;
-  while (focus && focus.shadowRoot && focus.shadowRoot.activeElement) {
-    focus = focus.shadowRoot.activeElement;
-  }
+  const rootOf = node => tracker ? tracker.rootOf(node) : node.shadowRoot;
+  for (let root; focus && (root = rootOf(focus)) && root.activeElement; ) focus = root.activeElement;
   if (focus && !['BODY', 'HTML', 'IFRAME', 'FRAME'].includes(focus.tagName)) {
     let caret = null;
     try { caret = [focus.selectionStart, focus.selectionEnd, focus.selectionDirection]; } catch { /* none */ }

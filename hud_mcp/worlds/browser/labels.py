@@ -45,7 +45,7 @@ def _is_named(node: Node, label: str) -> bool:
 
 
 def labelled(node: Node) -> list[Node] | None:
-    """Return the one field in a label, with the texts there that do not name it; else None."""
+    """Return the one field in a label, which all texts there name; else None."""
     inside = list(node.walk())
     fields = [each for each in inside if each.role in ACTED and each.role != "option"]
     if not MOVED.isdisjoint(node.states):
@@ -58,8 +58,8 @@ def labelled(node: Node) -> list[Node] | None:
     if any(each.role not in INLINE | {TEXT, "generic"} for each in others):
         return None
     named = words(field.name)
-    return [
-        e
-        for e in inside
-        if e is field or (e in others and e.role == TEXT and not words(e.name) <= named)
-    ]
+    texts = [each for each in others if each.role == TEXT and not words(each.name) <= named]
+    is_said = any(named <= words(each.name) for each in texts)
+    told = [each.name for each in inside if each in texts or (each is field and not is_said)]
+    field.name = " ".join(told).strip()
+    return [field]

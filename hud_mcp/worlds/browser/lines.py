@@ -93,7 +93,6 @@ def joined(pieces: Sequence[Piece]) -> str:
     text = ""
     was_text = False
     for piece in pieces:
-        # Behind an address, a comma would read as a part of it.
         sticks = piece.is_text and piece.text.startswith(_CLOSING)
         if text and not (sticks and (was_text or text.endswith(("]", '"')))):
             text += " · " if piece.starts_block and piece.is_text and was_text else " "

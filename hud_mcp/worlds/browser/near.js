@@ -18,6 +18,7 @@
     const keep = node => {
       for (; node && !found.has(node); node = node.parentNode || node.host) found.add(node);
     };
+    const head = table => [...(table.tHead || table.rows[0] || table).querySelectorAll('*')];
     keep(view.document.activeElement);
     for (let i = 0; i < POINTS; i++) {
       for (let j = 0; j < POINTS; j++) {
@@ -25,6 +26,8 @@
         keep(view.document.elementFromPoint(x, y));
       }
     }
+    // The rows of a table in view are read with its headings.
+    for (const node of [...found].filter(each => each.tagName === 'TABLE')) head(node).slice(0, 500).forEach(keep);
     return found;
   };
   const judge = view => {

@@ -60,13 +60,21 @@ class _Place:
 
     @cached_property
     def _uses(self) -> Counter[str]:
-        """The number of nodes in the place whose name has a word."""
-        return Counter(word for each in self.node.walk() for word in words(each.name))
+        """The number of times that the place says a word."""
+        return _said(self.node)
 
     def says(self, sought: Collection[str], node: Node) -> bool:
-        """Whether the place has words also beside a node and the nodes in it."""
-        own = Counter(word for each in (node, *node.walk()) for word in words(each.name))
+        """Whether the row, item or card has words also beside a node and the nodes in it."""
+        if self.node.role in ("root", "dialog"):
+            return False
+        own = _said(node)
         return all(self._uses[word] > own[word] for word in sought)
+
+
+def _said(node: Node) -> Counter[str]:
+    """Return the number of times that each word is told in an element, whatever is left out."""
+    leaves = (each.name for each in (node, *node.walk()) if not each.children)
+    return Counter(word for name in leaves for word in words(name))
 
 
 def outline(root: Node, url: str, *, whole: bool = False) -> list[str]:
@@ -87,6 +95,7 @@ class _Outline:
     def _find_acted(self, node: Node, *, in_hand: bool) -> bool:
         """Find the elements to act on, and return whether there is one in this element."""
         states, ref = node.states, node.ref
+        node.role = states.get("drawn", node.role)
         hand = states.get("cursor") == "pointer"
         inside = False
         for child in node.children:
@@ -97,6 +106,7 @@ class _Outline:
             return inside
         acted = node.role in ACTED or (hand and not in_hand)
         acted = acted or not MOVED.isdisjoint(states)
+        acted = acted or (states.get("click") == "own" and not (inside and len(node.children) == 1))
         # A listener is often that of a container, for events of the elements in it.
         if acted or ("click" in states and not inside and not in_hand):
             self._acted.add(node)
@@ -141,7 +151,7 @@ class _Outline:
             if node.role not in WRAPPERS or node.name:
                 yield node
                 continue
-            field = labelled(node) if node in self._acted else None
+            field = labelled(node) if node in self._acted or "label" in node.states else None
             if field is None and node in self._acted:
                 yield node
                 continue
@@ -215,7 +225,7 @@ class _Outline:
             value = f"{value} ({plain(node.states['range'])})".lstrip()
         told = " ".join(each for each in (NAMES.get(role, role), name and quoted(name)) if each)
         link = address(node, self._url, place.addresses)
-        phrase = f"{told}{mark(node, acted=acted)}{link}".lstrip()
+        phrase = f"{told}{mark(node, link, acted=acted)}".lstrip()
         text = f"{phrase}: {value}" if value else phrase
         return Piece(text, is_text=False, ends_line=bool(value))
 
@@ -268,7 +278,7 @@ class _Outline:
             return
         head = " ".join(each for each in (NAMES.get(role, role), shown and quoted(shown)) if each)
         link = address(node, self._url, place.addresses)
-        head = f"{head}{mark(node, acted=acted)}{link}".lstrip()
+        head = f"{head}{mark(node, link, acted=acted)}".lstrip()
         yield f"{head}:" if lines else head
         yield from indented(lines)
 
@@ -324,7 +334,7 @@ def _content(field: Node) -> str:
     """Return the value of a field, or its placeholder in parentheses if it is empty."""
     value = "\n".join(each.name for each in field.walk() if each.role == TEXT)
     if not value:
-        hint = field.props.get("placeholder", "")
+        hint = field.props.get("placeholder") or field.states.get("hint", "")
         return f"({plain(hint)})" if hint and hint != field.name else ""
     return quoted(value) if "\n" in value or value != value.strip() else safe(value)
 

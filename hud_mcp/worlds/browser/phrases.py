@@ -51,10 +51,12 @@ _STATES = (
 )  # fmt: skip
 """The states without values, in the order of the text."""
 
-_UNTOLD = frozenset({"aria-hidden", "click", "cursor", "level", "range", "ref", "value"})
+_UNTOLD = frozenset(
+    {"aria-hidden", "click", "cursor", "drawn", "hint", "label", "level", "range", "ref", "value"}
+)
 """The states that are no part of the brackets."""
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+|[^\w\s\x00-\x7f]")  # a sign such as ★ is one too
 _REF = re.compile(r"\[(?=ref=|(?:f\d+)?e\d|link\d)")
 _BLANK = re.compile(r"\s+")
 _CACHED_CHARS = 400
@@ -83,12 +85,18 @@ def quoted(text: str) -> str:
     return json.dumps(plain, ensure_ascii=False) if _UNPLAIN.search(plain) else f'"{plain}"'
 
 
-def mark(node: Node, *, acted: bool) -> str:
-    """Return an element's ref and states in brackets, after a blank; empty if it has neither."""
+def mark(node: Node, link: str = "", *, acted: bool) -> str:
+    """Return an element's ref, its address and its states in brackets, after a blank, or nothing.
+
+    Args:
+        node: The element.
+        link: The address, as `address` returns it.
+        acted: Whether the ref is told.
+    """
     states = node.states
-    told = [node.ref] if acted else []
+    told = [each for each in (node.ref if acted else "", link) if each]
     if not states.keys() - _UNTOLD:  # as for most
-        return f" [{told[0]}]" if told else ""
+        return f" [{' '.join(told)}]" if told else ""
     told += ["mixed" if states[state] == "mixed" else state for state in _STATES if state in states]
     if "sorted" in states:
         told.append(f"sorted {states['sorted']}")
@@ -100,7 +108,7 @@ def mark(node: Node, *, acted: bool) -> str:
 
 
 def address(node: Node, page: str, known: Collection[str]) -> str:
-    """Return a link's address after a blank, as short as it is clear on a page.
+    """Return a link's address, as short as it is clear on a page.
 
     An address that is `known`, since it stands beside the link, is left out.
     """
@@ -115,15 +123,23 @@ def address(node: Node, page: str, known: Collection[str]) -> str:
 def _short(given: str, page: str) -> str:
     if given == "#" or given.startswith("javascript:"):
         return ""
-    here, full = urlsplit(page), urlsplit(urljoin(page, given))
-    if (full.scheme, full.netloc) == (here.scheme, here.netloc):
+    try:
+        here, full = urlsplit(page), urlsplit(urljoin(page, given))
+    except ValueError:  # such as that of `http://[`
+        here = full = urlsplit("")
+    if full.netloc and (full.scheme, full.netloc) == (here.scheme, here.netloc):
         path = full._replace(scheme="", netloc="").geturl() or "/"
         if full.path == here.path:
             same = full.query == here.query and full.fragment
             path = f"#{full.fragment}" if same else path.removeprefix(full.path) or path
-        given = path if ":" in given else min(given, path, key=len)
-    given = safe(_BLANK.sub("%20", given))
-    return f" {given}" if len(given) <= MAX_URL else f" {given[: MAX_URL - 1]}…"
+        given = path if ":" in given else min(_relative(given), path, key=len)
+    given = safe(_BLANK.sub("%20", _relative(given)).replace("]", "%5D"))
+    return given if len(given) <= MAX_URL else f"{given[: MAX_URL - 1]}…"
+
+
+def _relative(given: str) -> str:
+    """Return an address of which no word reads as a state, such as `disabled`."""
+    return given if given[:1] in "/?#." or ":" in given else f"./{given}"
 
 
 def choices(node: Node, *, whole: bool) -> str:

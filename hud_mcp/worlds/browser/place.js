@@ -20,12 +20,33 @@ async (element, [key, bound, kind]) => {
     const id = node.id ? '#' + node.id : '';
     return `<${node.tagName.toLowerCase()}${id}>` + (text ? ` "${text}"` : '');
   };
-  const boxes = node =>
-    [...node.getClientRects()].filter(box => box.width > 0.5 && box.height > 0.5);
+  // An area of an image's map has the boxes of its shape. Which places in them are its own, hit
+  // tests say; those of a polygon are looked for in its triangles too.
+  const imageOf = node => {
+    const map = node.tagName === 'AREA' && node.closest('map');
+    return map && [...node.ownerDocument.images].find(image => image.useMap === `#${map.name}`);
+  };
+  const shapes = (area, image) => {
+    const whole = image.getBoundingClientRect(), style = getComputedStyle(image);
+    const left = whole.left + image.clientLeft + parseFloat(style.paddingLeft || '0');
+    const top = whole.top + image.clientTop + parseFloat(style.paddingTop || '0');
+    const told = (area.coords.match(/-?[\d.]+/g) || []).map(Number), [x, y, far, low] = told;
+    if (area.shape === 'default') return [whole];
+    if (/^circ/i.test(area.shape)) return [new DOMRect(left + x - far, top + y - far, 2 * far, 2 * far)];
+    if (!/^poly/i.test(area.shape)) return [new DOMRect(left + x, top + y, far - x, low - y)];
+    const mean = (i, from) => (told[i + from] + told[i + from + 2] + told[i + from + 4]) / 3;
+    const triangles = [...Array(Math.max(0, told.length / 2 - 2)).keys()].map(i => 2 * i).slice(0, 100);
+    return triangles.map(i => new DOMRect(left + mean(i, 0) - 1, top + mean(i, 1) - 1, 2, 2));
+  };
+  const boxes = node => {
+    const image = imageOf(node), rects = image ? shapes(node, image) : [...node.getClientRects()];
+    return rects.filter(box => box.width > 0.5 && box.height > 0.5);
+  };
+  const rootOf = tracker ? tracker.rootOf : node => node.shadowRoot;
   const deepest = (root, x, y) => {
     let hit = root.elementFromPoint(x, y);
-    while (hit && hit.shadowRoot) {
-      const inner = hit.shadowRoot.elementFromPoint(x, y);
+    for (let root; hit && (root = rootOf(hit)); ) {
+      const inner = root.elementFromPoint(x, y);
       if (!inner || inner === hit) break;
       hit = inner;
     }
@@ -98,9 +119,10 @@ async (element, [key, bound, kind]) => {
     if (element.matches(':disabled') || element.closest('[aria-disabled="true"]')) {
       return { problem: 'disabled' };
     }
-    const before = node.getBoundingClientRect();
-    node.scrollIntoViewIfNeeded(true);
-    const after = node.getBoundingClientRect();
+    const drawn = imageOf(node) || node;
+    const before = drawn.getBoundingClientRect();
+    drawn.scrollIntoViewIfNeeded(true);
+    const after = drawn.getBoundingClientRect();
     scrolled = scrolled || before.x !== after.x || before.y !== after.y;
     let cover = null;
     for (const box of boxes(node)) {

@@ -27,7 +27,7 @@
     let node = document.documentElement;
     for (const step of steps) {
       if (!node) return null;
-      if (step === 's') node = node.shadowRoot;
+      if (step === 's') node = window[key] ? window[key].rootOf(node) : node.shadowRoot;
       else node = node.children[step];
     }
     return node;

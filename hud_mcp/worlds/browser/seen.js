@@ -144,26 +144,45 @@
     const { textContent } = node;
     return textContent.length > NAME && textContent.trim().replace(/\s+/g, ' ').length > NAME;
   };
+  // The tree drops a break, and joins the words on its two sides.
+  const followsBreak = node => {
+    for (let each = node; each; each = each.parentElement) {
+      let before = each.previousSibling;
+      while (before && (before.nodeType === 8 || (before.nodeType === 3 && !nodeValue.get.call(before).trim()))) {
+        before = before.previousSibling;
+      }
+      if (before) return before.nodeName === 'BR';
+      if (!each.parentElement || styleOf(each.parentElement).display !== 'inline') return false;
+    }
+    return false;
+  };
   const CLICKED = ['tabindex', 'onclick', 'onmousedown', 'onpointerdown', 'onmouseup', 'onpointerup'];
   const KEPT = { preserve: 'all', 'break-spaces': 'all', 'preserve-breaks': 'breaks' };
   const judge = parent => {
     const root = parent.getRootNode();
-    if (!walk.roots.has(root)) measure(root);
+    if (!walk.roots.has(root)) {
+      measure(root);
+      walk.breaks.set(root, !!root.querySelector('br'));
+    }
     const block = walk.roots.get(root) && blockOf(parent), known = walk.blocks.get(block);
     const keeps = KEPT[styleOf(parent).whiteSpaceCollapse];
     const named = (keeps || (known && known.length > NAME)) && parent.closest(NAMED);
     const isLong = known && known.length > LONG;
     if (isLong) known.shown = known.shown || shownOf(block, known);
-    return { known: isLong && known, keeps: !named && keeps, unnamed: named && isUnnamed(named) };
+    return {
+      known: isLong && known, keeps: !named && keeps, unnamed: named && isUnnamed(named),
+      breaks: walk.breaks.get(root) && (parent.closest(NAMED) ? ' ' : BREAK),
+    };
   };
   const told = node => {
     let text = nodeValue.get.call(node);
     const parent = node.parentElement;
     if (!text || !parent) return text;
     if (!walk.parents.has(parent)) walk.parents.set(parent, judge(parent));
-    const { known, keeps, unnamed } = walk.parents.get(parent);
+    const { known, keeps, unnamed, breaks } = walk.parents.get(parent);
     const start = known && known.starts.get(node);
     if (start !== undefined && known) text = written(text, known.shown, start, known.length);
+    if (breaks && text.trim() && followsBreak(node)) text = breaks + text;
     if (unnamed) return text + UNNAMED;
     if (keeps === 'breaks') return text.replace(/\n/g, BREAK);
     return keeps && /\n|\s\s|\t/.test(text) ? kept(text) : text;
@@ -228,7 +247,9 @@
       && !['INPUT', 'TEXTAREA'].includes(node.tagName);
   };
   Element.prototype.getAttribute = function (name) {
-    return name === 'role' && walk && isEditor(this) ? 'searchbox' : getAttribute.call(this, name);
+    if (walk && name === 'role' && isEditor(this)) return 'searchbox';
+    if (walk && name === 'aria-hidden' && isApart(this)) return 'true';
+    return getAttribute.call(this, name);
   };
   window.getComputedStyle = (node, pseudo) => {
     if (walk && !pseudo) return styleOf(node);
@@ -237,9 +258,44 @@
     if (pseudo === '::after' && node === document.body) return withFacts(style);
     if (pseudo !== '::before') return style;
     walk.visited.push(node);
-    if (!isEditor(node)) return style;
+    const mark = isEditor(node) ? EDITOR : isBare(node) ? hintOf(node) + UNNAMED : '';
+    if (!mark) return style;
     const content = /^["']/.test(style.content) ? style.content : '""';
-    return { content: content[0] + EDITOR + content.slice(1), display: 'inline', visibility: 'visible' };
+    return { content: content[0] + mark + content.slice(1), display: 'inline', visibility: 'visible' };
+  };
+
+  // The tree leaves out an element that holds nothing, also where one clicks or writes in it.
+  const HOLDERS = 'td, th, h1, h2, h3, h4, h5, h6, [role=cell], [role=gridcell], [role=heading], [role=row]';
+  const SHOWN = 'img, input, button, select, textarea, iframe, canvas, video, [aria-label], [role]';
+  const UNBARE = ['AREA', 'BODY', 'BR', 'BUTTON', 'A', 'IFRAME', 'INPUT', 'OPTION', 'SELECT', 'TEXTAREA'];
+  const isBare = node => {
+    if (!walk.bare.has(node)) walk.bare.set(node, judgeBare(node));
+    return walk.bare.get(node);
+  };
+  // One that is all of a cell or a heading is left out too: it repeats the name of that. In no name,
+  // it repeats none.
+  const isApart = node => {
+    if (isBare(node)) return node.tagName !== 'IMG';
+    const { tagName, attributes } = node;
+    if (attributes.length === 0 && tagName !== 'LABEL') return false;  // as most
+    if (given(node, 'role') || node.matches(HOLDERS)) return false;
+    if (tagName === 'A' ? node.hasAttribute('href') : UNBARE.includes(tagName) || tagName === 'SUMMARY') return false;
+    const holder = node.closest(HOLDERS);
+    if (!holder || holder.textContent.trim() !== node.textContent.trim() || !isClicked(node)) return false;
+    return tagName === 'LABEL' ? !isSeen(node.control || node) : !node.querySelector(`${SHOWN}, a[href]`);
+  };
+  const judgeBare = node => {
+    const { tagName, attributes } = node;
+    if (attributes.length === 0 || UNBARE.includes(tagName) || given(node, 'role')) return false;
+    if (tagName === 'IMG') return !!node.useMap;
+    if (node.textContent.trim()) return false;
+    if (tagName === 'LABEL' && node.control) return !isSeen(node.control);
+    return !(node.firstElementChild && node.querySelector(SHOWN)) && (isHost(node) || isClicked(node));
+  };
+  const isSeen = node => node.checkVisibility({ visibilityProperty: true });
+  const hintOf = node => {
+    const told = [node, node.control].map(each => each && (given(each, 'aria-label') || given(each, 'title')));
+    return (told[0] || told[1] || '').slice(0, NAME).replace(/["\\\s]+/g, ' ');
   };
 
   // Facts of elements, by their refs. The body ends last: by then each of them has its ref.
@@ -248,6 +304,9 @@
   const VALUED = ['PROGRESS', 'METER'], RANGED = ['range', 'number'];
   const valueOf = node => given(node, 'aria-valuetext') ?? given(node, 'aria-valuenow')
     ?? (VALUED.includes(node.tagName) && node.hasAttribute('value') ? String(node.value) : null);
+  // The tree has no options of a select that is hidden from it.
+  const chosenOf = select => select.closest('[aria-hidden=true]')
+    && [...select.selectedOptions].map(each => each.label).join(', ');
   const rangeOf = node => {
     const native = RANGED.includes(node.type), name = native ? ['min', 'max'] : ['aria-valuemin', 'aria-valuemax'];
     const [low, high] = name.map(each => given(node, each) ?? '');
@@ -270,26 +329,53 @@
   };
   const NATIVE = ['BUTTON', 'INPUT', 'LABEL', 'OPTION', 'SELECT', 'TEXTAREA'];
   const isHost = node => ![null, 'false'].includes(given(node, 'contenteditable'));
+  const HINTED = ['number', 'search'];
+  // The areas of an image's map: the name and the address of each, and its place among all areas.
+  const areasOf = image => {
+    const map = [...document.getElementsByTagName('map')].find(each => `#${each.name}` === image.useMap);
+    const areas = map ? [...map.querySelectorAll('area')].filter(isArea).slice(0, 50) : [];
+    const every = areas.length ? [...queryAll.call(document, 'area')] : [];
+    const told = areas.map(area => [
+      (given(area, 'aria-label') || given(area, 'alt') || given(area, 'title') || '').trim().slice(0, 80),
+      (given(area, 'href') || '').slice(0, 80), every.indexOf(area),
+    ]);
+    return told.length ? JSON.stringify(told) : null;
+  };
+  const isArea = area => area.hasAttribute('href') || CLICKED.some(name => area.hasAttribute(name)) || listens(area);
   const factsOf = node => {
-    const facts = [], note = (name, value) => {
+    const facts = [], note = (name, value, most = 200) => {
       if (value === true) facts.push(name);
       else if (value !== null && value !== false && value !== undefined && value !== '') {
-        facts.push(`${name}=${encodeURIComponent(String(value).slice(0, 200)).replace(/[!'()*~]/g, each => `%${each.charCodeAt(0).toString(16)}`)}`);
+        facts.push(`${name}=${encodeURIComponent(String(value).slice(0, most).toWellFormed()).replace(/[!'()*~]/g, each => `%${each.charCodeAt(0).toString(16)}`)}`);
       }
     };
     if (node.tagName === 'SUMMARY' && node.parentElement && node.parentElement.tagName === 'DETAILS') {
       facts.push('click', node.parentElement.open ? 'expanded' : 'collapsed');
     } else if (node.tagName === 'LABEL') {
-      note('click', !!node.control && !stands(node.control));
+      const { control } = node;
+      note('click', !!control && !stands(control));
+      note('label', !!control && node.contains(control));
+      if (control && ['checkbox', 'radio'].includes(control.type) && !isSeen(control)) {
+        note('drawn', control.type);
+        note('checked', control.checked);
+        note('disabled', control.disabled);
+      }
     } else if (!NATIVE.includes(node.tagName)) {
       const marked = node.attributes.length > 0 && CLICKED.slice(1).some(name => node.hasAttribute(name));
-      note('click', marked || listens(node));
+      note('click', marked && node !== document.body ? 'own' : marked || listens(node));
       note('scrolls', scrolls(node));
     }
     // The tree leaves out a wrapper of one element: what is edited in it is that element.
     const holder = node.parentElement;
     if (holder && isHost(holder) && holder.childNodes.length === 1) note('editable', node.isContentEditable);
+    if (node.tagName === 'SELECT') note('value', chosenOf(node));
+    const root = node.getRootNode();
+    if (root.host && root.activeElement === node) note('active', document.hasFocus());
     if (node.attributes.length === 0) return facts;
+    if (node.useMap && node.tagName === 'IMG') note('areas', areasOf(node), 8000);
+    if (node.tagName === 'INPUT' && (HINTED.includes(node.type) || node.list || given(node, 'role'))) {
+      note('hint', inputValue.get.call(node) ? '' : given(node, 'placeholder'));
+    }
     note('required', node.required === true || isTrue(node, 'aria-required'));
     note('readonly', node.readOnly === true || isTrue(node, 'aria-readonly'));
     note('busy', isTrue(node, 'aria-busy'));
@@ -331,6 +417,7 @@
   const isClicked = node => {
     if (node.tagName === 'LABEL' && node.control) return !stands(node.control);
     const parent = node.parentElement;
+    if (isHost(node)) return true;
     if (styleOf(node).cursor === 'pointer' && !(parent && styleOf(parent).cursor === 'pointer')) return true;
     const marked = node.attributes.length > 0 && CLICKED.some(name => node.hasAttribute(name));
     return marked || listens(node);
@@ -343,7 +430,7 @@
 
   const ASKED = `${KEY}asked`;
   const begin = () => {
-    const maps = ['roots', 'blocks', 'blockOf', 'clips', 'styles', 'parents', 'tags'];
+    const maps = ['roots', 'blocks', 'blockOf', 'clips', 'styles', 'parents', 'tags', 'breaks', 'bare'];
     walk = Object.fromEntries(maps.map(name => [name, new Map()]));
     walk.visited = [];
     Promise.resolve().then(() => { walk = null; });

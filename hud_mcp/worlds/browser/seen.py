@@ -7,6 +7,7 @@ Links without a box of their own get refs of ours, `link1` and so on, that stand
 import json
 import re
 from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
 
 from hud_mcp.worlds.browser.driver import FACTS_MARK
 
@@ -22,6 +23,7 @@ _PLAIN = str.maketrans({_BREAK: "\n", _BLANK: " ", _EDITOR: "", _UNNAMED: ""})
 _VALUE = re.compile(r"^(\s*- (?:text|.*?\[ref=\w+\](?: \[[^\]]*\])*'?|[^\s:]+)): (.*)$")
 _FIELD = re.compile(r"^\s*- '?(?:textbox|searchbox|combobox|spinbutton)\b")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|.)")
+_AREAS = re.compile(r" \[areas=([^\]]*)\]")
 _LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
 
 
@@ -115,6 +117,10 @@ def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         inside = None if inside is not None and depth <= inside else inside
         if inside is None and line.lstrip().startswith("- iframe"):
             inside = depth
+        if "[areas=" in line and (areas := _AREAS.search(line)):
+            out.append(_AREAS.sub("", line))
+            out += _area_links(areas[1], " " * depth, selectors, named=inside is None)
+            continue
         match = _LINK.match(line) if inside is None and "- link" in line else None
         if match is None:
             out.append(line)
@@ -129,3 +135,16 @@ def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         selectors[ref] = f"role=link[name={quoted}] >> nth={nth}"
         out.append(f"{match[1]} [ref={ref}]{match[3]}{match[4]}")
     return out, selectors
+
+
+def _area_links(told: str, indent: str, selectors: dict[str, str], *, named: bool) -> list[str]:
+    """Return the areas of an image's map as links, `named` by refs if their selectors can be."""
+    out: list[str] = []
+    for name, url, nth in json.loads(unquote(told)):
+        ref = ""
+        if named:
+            ref = f"link{len(selectors) + 1}"
+            selectors[ref], ref = f"css:light=area >> nth={nth}", f" [ref={ref}]"
+        out.append(f"{indent}- link {json.dumps(name, ensure_ascii=False)}{ref}:")
+        out.append(f"{indent}  - /url: {json.dumps(url, ensure_ascii=False)}")
+    return out

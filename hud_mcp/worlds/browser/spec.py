@@ -109,7 +109,7 @@ class Browser(WorldSpec):
     world_type = BrowserWorld
     actions = Input.types
     has_screen = True
-    text_form = 2
+    text_form = 3
     custom_actions = CUSTOM_ACTIONS
     functions = BROWSER_FUNCTIONS
     endpoints = ("cdp/1.3",)

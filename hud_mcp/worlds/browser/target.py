@@ -57,45 +57,9 @@ _HINTS = {
 _BY_KEYS = frozenset({"text", "search", "url", "tel", "email", "password", "number", "words"})
 """The kinds of fields that take any text by keys, or a number."""
 
-_ASK = """(given, text) => {
-  const fields = 'input, textarea, select';
-  const own = given.isContentEditable || (given.matches && given.matches(fields));
-  const label = !own && given.closest && given.closest('label');
-  const field = label && label.control || given;
-  const tag = field.tagName, kind = field.isContentEditable ? 'words' : tag === 'TEXTAREA' ? 'text'
-    : tag === 'SELECT' ? 'select' : tag === 'INPUT' ? field.type : '';
-  const barred = !!field.disabled || !!(field.closest && field.closest('[aria-disabled="true"]'));
-  const answer = { kind, barred, fixed: !!field.readOnly, refuses: kind === 'select' };
-  if (tag !== 'INPUT') return answer;
-  const probe = document.implementation.createHTMLDocument('').createElement('input');
-  for (const name of ['type', 'min', 'max', 'step']) {
-    if (field.hasAttribute(name)) probe.setAttribute(name, field.getAttribute(name));
-  }
-  try { probe.value = text.trim(); } catch { /* a file's */ }
-  const formatted = ['color', 'date', 'datetime-local', 'month', 'number', 'range', 'time', 'week'];
-  const pressed = ['button', 'checkbox', 'file', 'hidden', 'image', 'radio', 'reset', 'submit'];
-  const changed = probe.value.toLowerCase() !== text.trim().toLowerCase();
-  answer.refuses = pressed.includes(kind) || (formatted.includes(kind) && changed);
-  return answer;
-}"""
+_ASK = Path(__file__).with_name("field.js").read_text()
 
-_AT_PLACE = """([x, y]) => {
-  let root = document, left = x, top = y, hit = null;
-  for (;;) {
-    const found = root.elementFromPoint(left, top);
-    if (!found || found === hit) return hit;
-    hit = found;
-    let inner = null;
-    try { inner = hit.contentDocument; } catch { /* of another origin */ }
-    if (inner) {
-      const box = hit.getBoundingClientRect();
-      left -= box.left + hit.clientLeft;
-      top -= box.top + hit.clientTop;
-    }
-    root = inner || hit.shadowRoot;
-    if (!root) return hit;
-  }
-}"""
+_AT_PLACE = Path(__file__).with_name("at_place.js").read_text()
 
 
 async def check_takes(element: "ElementHandle", text: str) -> None:
@@ -121,7 +85,7 @@ async def check_place_takes(page: "Page", x: float, y: float, text: str) -> None
     Raises:
         ActionFailed: The reasons of `check_takes`.
     """
-    handle = await page.evaluate_handle(_AT_PLACE, [x, y])
+    handle = await page.evaluate_handle(_AT_PLACE, [x, y, TRACKER])
     if (element := handle.as_element()) is not None:
         await check_takes(element, text)
 
@@ -160,16 +124,7 @@ _PLACE_SHOWN = f"""options => {{
   return shown && ({_PLACE})(shown, options);
 }}"""
 
-_FOCUSED = """() => {
-  let node = document.activeElement;
-  for (;;) {
-    let inner = null;
-    try { inner = node.shadowRoot?.activeElement || node.contentDocument?.activeElement; } catch {}
-    if (!inner || inner === node) break;
-    node = inner;
-  }
-  return node && !['BODY', 'HTML', 'IFRAME'].includes(node.tagName) ? node : null;
-}"""
+_FOCUSED = Path(__file__).with_name("focused.js").read_text()
 
 _PROBLEMS = {
     "gone": "is no longer on the page. Look again.",
@@ -272,7 +227,7 @@ async def middle_in_view(page: "Page", element: "ElementHandle") -> Point | None
 
 async def focused_element(frame: "Frame") -> "ElementHandle | None":
     """Return the focused element, in frames of the same origin too; None for the page itself."""
-    handle = await frame.evaluate_handle(_FOCUSED)
+    handle = await frame.evaluate_handle(_FOCUSED, TRACKER)
     return handle.as_element()
 
 

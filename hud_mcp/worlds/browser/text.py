@@ -26,9 +26,13 @@ READ_BOUND_S = 5.0
 MOST_ELEMENTS = 10_000
 """The most elements of a document that is read whole. 60,000 would take seconds."""
 
+MAX_MESSAGE = 200
+"""The longest live message that is told after it is gone."""
+
 BARE = "# The document has no body: the page took it away, or has not made it yet."
 
 _BOX = re.compile(r" \[box=(-?[\d.]+),(-?[\d.]+),([\d.]+),([\d.]+)\]")
+_TABLE = re.compile(r" *- '?(?:table|grid|treegrid)\b")
 _ROLE = re.compile(r"- '?([\w-]+)")
 
 _FACTS = f"""() => {{
@@ -40,6 +44,7 @@ _FACTS = f"""() => {{
   return {{ title: document.title, elements: document.getElementsByTagName('*').length,
     y: Math.round(root.scrollTop), height: root.scrollHeight,
     x: Math.round(root.scrollLeft), width: root.scrollWidth,
+    gone: tracker ? tracker.messages().slice(-3) : [],
     inside: !!tracker && tracker.scrolled().some(each => each !== document && each.scrollTop > 0),
     born: tracker ? tracker.born : performance.timeOrigin }};
 }}"""
@@ -57,6 +62,7 @@ class Reading:
         lines: The lines of the tree, one element or text each.
         long: Whether the page's text was over its limit.
         limit: The most characters of the text that could be shown.
+        gone: The last live messages that appeared and vanished before.
         links: The selectors behind refs that are not Playwright's.
         status: The HTTP status of the document, if it is an error.
         at_end: Whether the page was scrolled, and cannot be scrolled further down.
@@ -69,6 +75,7 @@ class Reading:
     lines: tuple[str, ...]
     long: bool
     limit: int
+    gone: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict[str, str])
     status: int | None = None
     at_end: bool = False
@@ -84,10 +91,9 @@ async def read_page(
 ) -> Reading:
     """Read the page's tree and its scroll position.
 
-    A text over `max_chars` is cut at its end while the page stands at its top. Further
-    down, or if a part of the page is scrolled, the tree is reduced to the lines in view. So
-    scrolling shows the rest. In a document of more than `MOST_ELEMENTS`, nothing is read
-    that is more than a view's size out of view. The lines say how much that is.
+    A text over `max_chars` is cut at its end while the page stands at its top. Further down, or
+    if a part of the page is scrolled, the tree is reduced to the lines in view. Of a document of
+    more than `MOST_ELEMENTS`, nothing is read that is more than a view's size out of view.
 
     Args:
         page: The page to read.
@@ -110,9 +116,8 @@ async def read_page(
         lines = await _tree(page, bound_s, boxes=long and not whole, near=near)
         size = _size(_without_boxes(lines), page.url, max_chars)
         if size > max_chars and not whole:
-            lines = _in_view(
-                lines if long else await _tree(page, bound_s, boxes=True, near=near), height
-            )
+            boxed = lines if long else await _tree(page, bound_s, boxes=True, near=near)
+            lines = _in_view(boxed, height)
         lines, links = name_links(unmark(_without_boxes(lines)))
         if near:
             lines = await _tell_skipped(page, lines)
@@ -122,6 +127,7 @@ async def read_page(
         document=facts["born"],
         scrolled=_scrolled(page, facts),
         lines=tuple(lines),
+        gone=tuple(str(told)[:MAX_MESSAGE] for told in facts["gone"]),
         links=links,
         long=size > max_chars,
         limit=max_chars,
@@ -199,7 +205,21 @@ def _in_view(lines: Sequence[str], height: int) -> list[str]:
             for parent, _origin in parents:
                 kept[parent] = True
         parents.append((i, origin))
+    _keep_headings(lines, kept)
     return _with_counts(lines, kept)
+
+
+def _keep_headings(lines: Sequence[str], kept: list[bool]) -> None:
+    """Keep the headings of each table of which something is kept."""
+    around: list[int] = []
+    for i, line in enumerate(lines):
+        while around and _depth(lines[around[-1]]) >= _depth(line):
+            around.pop()
+        around.append(i)
+        is_heading = any("- columnheader" in lines[each] for each in around)
+        if is_heading and any(kept[each] and _TABLE.match(lines[each]) for each in around):
+            for each in around:
+                kept[each] = True
 
 
 def _with_counts(lines: Sequence[str], kept: Sequence[bool]) -> list[str]:
@@ -229,16 +249,8 @@ def _kinds(lines: Sequence[str], depth: int) -> str:
     )
 
 
-_KINDS = {
-    "article": "articles",
-    "button": "buttons",
-    "heading": "headings",
-    "link": "links",
-    "listitem": "items",
-    "option": "options",
-    "paragraph": "paragraphs",
-    "row": "rows",
-}
+_NAMED = ("article", "button", "heading", "link", "option", "paragraph", "row")
+_KINDS = {"listitem": "items", **{role: f"{role}s" for role in _NAMED}}
 
 
 _SILENT = frozenset({"none", "generic", "InlineTextBox", "LineBreak", "RootWebArea", "StaticText"})

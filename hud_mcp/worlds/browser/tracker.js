@@ -97,18 +97,92 @@
   state.scrolled = () => present(state.moved);
   state.edited = () => present(state.written);
 
-  const observer = new MutationObserver(touch);
+  // What live regions have said since the last look. Where one is gone or empty by the next look, its
+  // last message is told there. A message of something under way, which ends in dots, is over then.
+  const LIVE = '[role=status], [role=alert], [aria-live=polite], [aria-live=assertive], output';
+  const MOST_RECORDS = 200, MOST_MESSAGES = 10, MOST_CHARS = 200;
+  let messages = [];
+  const said = region => region.isConnected && region.checkVisibility({ visibilityProperty: true })
+    ? region.textContent.slice(0, 2 * MOST_CHARS).trim().replace(/\s+/g, ' ').slice(0, MOST_CHARS) : '';
+  const hearMessage = region => {
+    const text = said(region);
+    if (!text) return;
+    messages = [...messages.filter(each => each.region !== region), { region, text }].slice(-MOST_MESSAGES);
+  };
+  const hearMessages = records => {
+    touch();
+    if (document.readyState === 'loading') return;
+    for (const { target, addedNodes } of records.slice(0, MOST_RECORDS)) {
+      const outer = target.nodeType === 1 ? target : target.parentElement;
+      const region = outer && outer.closest(LIVE);
+      if (region) hearMessage(region);
+      else for (const node of addedNodes) {
+        if (node.nodeType !== 1) continue;
+        if (node.matches(LIVE)) hearMessage(node);
+        else node.querySelectorAll(LIVE).forEach(hearMessage);
+      }
+    }
+  };
+  state.messages = () => {
+    const gone = messages.filter(each => !said(each.region) && !/(\u2026|\.\.\.)$/.test(each.text));
+    messages = [];
+    return [...gone.map(each => each.text), ...children().flatMap(child => child.messages())];
+  };
+
+  const observer = new MutationObserver(hearMessages);
   const watch = node => observer.observe(node, {
     subtree: true, childList: true, attributes: true, characterData: true,
   });
   state.last(() => watch(document));
+  // A closed root is attached as an open one, so that its content is read and acted on as the rest.
+  // The page's own scripts go on seeing a closed one. A root that can be copied stays as it is: a
+  // copy is attached by no script.
+  const ownRoot = Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get;
+  const ownRootNode = Node.prototype.getRootNode, ownPath = Event.prototype.composedPath;
+  const ownHost = Object.getOwnPropertyDescriptor(ShadowRoot.prototype, 'host').get;
+  const ask = (get, node) => {
+    try { return Reflect.apply(get, node, []); } catch { return null; }  // a window has none
+  };
+  state.rootOf = node => ask(ownRoot, node);
+  state.pathOf = event => Reflect.apply(ownPath, event, []);
+  state.closed = new WeakSet();
+  try { if (parent[KEY]) state.closed = parent[KEY].closed; } catch { /* of another origin */ }
+  const { closed } = state;
   replace(Element.prototype, 'attachShadow', (target, self, args) => {
-    const root = Reflect.apply(target, self, args);
+    const [asked] = args;
+    const hides = !!asked && asked.mode === 'closed' && !asked.clonable && !asked.serializable;
+    const opened = hides && new Proxy(asked, { get: (of, name) => name === 'mode' ? 'open' : of[name] });
+    const root = Reflect.apply(target, self, hides ? [opened] : args);
+    if (hides) closed.add(root);
     watch(root);
-    if (root.mode === 'open') state.shadows.add(new WeakRef(root));
+    if (hides || root.mode === 'open') state.shadows.add(new WeakRef(root));
     root.addEventListener('scroll', onScroll, passive);  // these do not leave the root
     root.addEventListener('scrollend', onScrollEnd, passive);
     return root;
+  });
+  const replaceGetter = (type, name, change) => {
+    const own = Object.getOwnPropertyDescriptor(type.prototype, name);
+    const get = new Proxy(own.get, {
+      apply: (target, self, args) => change(Reflect.apply(target, self, args), self),
+    });
+    Object.defineProperty(type.prototype, name, { ...own, get });
+  };
+  replaceGetter(Element, 'shadowRoot', root => root && closed.has(root) ? null : root);
+  replaceGetter(ShadowRoot, 'mode', (mode, self) => closed.has(self) ? 'closed' : mode);
+  for (const type of [Element, Text]) {
+    replaceGetter(type, 'assignedSlot', slot => slot && closed.has(ask(ownRootNode, slot)) ? null : slot);
+  }
+  // The closed roots around a node, which hide it from all that is outside.
+  const hiding = node => {
+    const found = [];
+    for (let root; (root = node && ask(ownRootNode, node)); node = ask(ownHost, root)) {
+      if (closed.has(root)) found.push(root);
+    }
+    return found;
+  };
+  replace(Event.prototype, 'composedPath', (target, self, args) => {
+    const path = Reflect.apply(target, self, args), inside = hiding(self.currentTarget);
+    return path.filter(node => hiding(node).every(root => inside.includes(root)));
   });
   // What the parser did is not news; what scripts do from here on is. Until this event, scripts
   // that are deferred, as modules are, have not run.
@@ -164,7 +238,7 @@
     });
   }
   const onInput = event => {
-    let node = event.composedPath()[0];
+    let node = state.pathOf(event)[0];
     if (node.nodeType !== 1) node = node.parentElement;
     while (node && node.isContentEditable && node.parentElement?.isContentEditable) {
       node = node.parentElement;
@@ -202,7 +276,7 @@
     || node.scrollWidth > node.clientWidth + 1;
   const IN_FIELDS = ['Home', 'End', ' ', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
   const onScrollKey = event => {
-    const target = event.composedPath()[0];
+    const target = state.pathOf(event)[0];
     const inField = target.isContentEditable || ['INPUT', 'SELECT'].includes(target.tagName);
     if (!['PageDown', 'PageUp'].includes(event.key)) {
       if (inField || !IN_FIELDS.includes(event.key)) return;
@@ -247,7 +321,7 @@
   // What a selector of ours has found, in the world of Playwright's scripts, is shown to this one.
   state.last(() => addEventListener(`${KEY}target`, event => {
     event.stopImmediatePropagation();
-    state.target = event.composedPath()[0];
+    state.target = state.pathOf(event)[0];
   }, true));
   // Whether an element listens to clicks itself, and whether any of its name does: seen.js asks by
   // an event, from the world of Playwright's scripts, and it is prevented for yes.
@@ -255,7 +329,7 @@
   const heard = new WeakSet(), names = new Set();
   const answer = event => {
     event.stopImmediatePropagation();
-    if (event.type !== `${KEY}heard` || heard.has(event.composedPath()[0])) event.preventDefault();
+    if (event.type !== `${KEY}heard` || heard.has(state.pathOf(event)[0])) event.preventDefault();
   };
   const hear = node => {
     const asked = `${KEY}heard${node.localName}`;

@@ -122,6 +122,8 @@ class View:
             reading = replace(reading, lines=lines)
         self._snapshots.saw(reading)
         tab.call_links(reading.links)
+        for message in reading.gone:
+            self._tabs.note(f"The page said {message!r}, which is gone by now.")
         notes = self._tabs.notes()
         if self.refused and (told := new_refs(self.last, reading)):
             notes.append(f"Note: {told}")

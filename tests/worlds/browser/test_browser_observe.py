@@ -52,7 +52,7 @@ FACTS = {
     "<progress value=30 max=100 aria-label=Load></progress>": r'progressbar "Load": 30',
     "<table><tr><th aria-sort=ascending>Item</th><th>Price</th></tr></table>": r"\| Item \[sorted ascending\]",
     "<button aria-expanded=false>Menu</button>": r'button "Menu" \[e\d+ collapsed\]',
-    "<a href=/x aria-current=page>Here</a>": r'link "Here" \[e\d+ current\] /x',
+    "<a href=/x aria-current=page>Here</a>": r'link "Here" \[e\d+ /x current\]',
     "<details><summary>More</summary>x</details>": r'"More" \[e\d+ collapsed\]',
     "<div draggable=true>Drag me</div>": r'"Drag me" \[e\d+ draggable\]',
     "<div contenteditable><p>one</p></div>": r"textbox \[e\d+ editable\]: one",
@@ -173,6 +173,46 @@ async def test_a_long_page_shows_what_is_in_view(browse: Browse) -> None:
     assert re.search(r"Scrolled: 14000 of \d+ px down", further)
     assert re.search(r"… \d+ paragraphs out of view", further)
     assert "[box=" not in further
+
+
+async def test_the_rows_in_view_stand_below_the_headings_of_their_table(browse: Browse) -> None:
+    """Also where those are scrolled away, in a page that is read as a whole or near its view."""
+    for count in (300, 6000):
+        head = "<tr><th><button>Item</button><th>Price</tr>"
+        body = "".join(f"<tr><td>Thing {i}</td><td>{i} EUR</td></tr>" for i in range(count))
+        world = await browse(f"<h1>Stock</h1><table>{head}{body}</table>")
+        await read(world, max_text_chars=2000)
+        await world.act(ScrollAction(scroll=Point(x=0, y=4_000)))
+        text = await read(world, max_text_chars=2000)
+        assert re.search(r'\n\| button "Item" \[e\d+\] \| Price\n\|--\n', text), text
+        assert re.search(r"\| Thing 1\d\d \|", text)
+        assert "| Thing 5 |" not in text
+
+
+MESSAGES = """<p id=o role=status></p><div id=t></div><button onclick="say('Saved [e1] x')">Save</button>
+<button onclick="say('Working…')">Work</button><button onclick="say('There'); clearTimeout(timer)">Stay</button>
+<button onclick="for (let i = 0; i < 40; i++) pop('No. ' + i + ' ' + 'w'.repeat(4000))">Storm</button>
+<script>let timer;
+const say = text => { o.textContent = text; timer = setTimeout(() => o.textContent = '', 200); };
+const pop = text => { const each = document.createElement('p'); each.role = 'alert'; each.append(text); t.append(each); setTimeout(() => each.remove(), 200); };
+</script>"""
+
+
+async def test_a_live_message_that_came_and_went_is_told_once(browse: Browse) -> None:
+    """In the next text alone; what is there, or was under way, is not, and no page tells much."""
+    world = await browse(MESSAGES)
+    text = await read(world)
+    told: dict[str, str] = {}
+    for name in ("Save", "Work", "Stay", "Storm"):
+        await world.act(ClickAction(ref=find_ref(text, f'button "{name}"')))
+        told[name] = await read(world)
+        assert await read(world) == told[name]
+    assert "The page said 'Saved \\[e1] x', which is gone" in told["Save"]
+    assert "Saved" not in told["Work"]
+    assert "Note" not in told["Work"] + told["Stay"]
+    assert "status: There" in told["Stay"]
+    assert told["Storm"].count("Note") == 3
+    assert len(told["Storm"]) < len(text) + 1000
 
 
 async def test_a_wordy_page_is_cut_at_a_lines_end(browse: Browse) -> None:

@@ -100,6 +100,66 @@ CLICKABLE: dict[str, str] = {
 }  # fmt: skip
 
 
+MAP = """<body style="height:3000px"><div style="height:1000px"></div><img alt=Plan usemap="#plan" width=100 height=50
+ style="padding:7px;border:3px solid" src='data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg" width="100" height="50"/>'>
+<map name=plan><area coords=0,0,20,50 href="#" onclick="did('hall')" alt=Hall>
+<area shape=circle coords=75,25,20 href="#" onclick="did('tower')" alt=Tower>
+<area shape=poly coords="25,0,50,0,50,50,45,50,45,5,25,5" onclick="did('wall')" alt=Wall></map>
+<script>var done = ''; function did(what) { done = what }</script>"""
+
+
+async def test_the_areas_of_a_map_are_pressed_by_their_refs(browse: Browse) -> None:
+    """Whatever their shape is, and wherever on the page their image is."""
+    world = await browse(MAP)
+    text = await read(world)
+    assert re.search(
+        r'img "Plan" link "Hall" \[\w+\] link "Tower" \[\w+\] link "Wall" \[\w+\]', text
+    )
+    for name in ("Hall", "Tower", "Wall"):
+        await act(world, ClickAction(ref=ref_of(text, f'link "{name}"')))
+        assert await world.page.evaluate("() => done") == name.lower()
+
+
+CLOSED = """<div id=h>slotted</div><p id=o></p><script>
+  const root = h.attachShadow({mode: 'closed'}), seen = [];
+  root.innerHTML = '<button>inner</button><input aria-label=field><slot></slot>';
+  const button = root.firstChild;
+  button.onclick = event => seen.push(event.composedPath().length);
+  h.onclick = event => seen.push(event.composedPath()[0].id, event.target.id);
+  const told = [h.shadowRoot, root.mode, h.firstChild.assignedSlot, root.constructor === ShadowRoot,
+    `${Element.prototype.attachShadow}`.includes('native'), 'get' in Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot')];
+</script>"""
+
+
+async def test_a_closed_root_is_read_and_acted_on_and_stays_closed_for_the_page(
+    browse: Browse,
+) -> None:
+    """Its words, its elements by their refs, what is typed; the page's own scripts see no more."""
+    world = await browse(CLOSED)
+    text = await read(world)
+    assert "slotted" in text
+    await act(world, ClickAction(ref=ref_of(text, 'button "inner"')))
+    await act(world, TypeAction(ref=ref_of(text, 'textbox "field"'), text="words"))
+    assert re.search(r'textbox "field" \[\w+ focused\]: words', await read(world))
+    assert await world.page.evaluate("() => seen") == [7, "h", "h"]
+    told = await world.page.evaluate("() => told")
+    assert told == [None, "closed", None, True, True, True]
+
+
+async def test_a_drawn_control_has_its_state(browse: Browse) -> None:
+    """Also where nothing but its label is on the page, or no word is; a press changes it."""
+    world = await browse(
+        "<label><input type=checkbox style='display:none'>Gift</label><label style='display:block;"
+        "width:30px;height:20px'><input type=radio hidden aria-label=Express></label>"
+    )
+    text = await read(world)
+    for name in ("Gift", "Express"):
+        await act(world, ClickAction(ref=ref_of(text, f'"{name}"')))
+    text = await read(world)
+    assert re.search(r'checkbox "Gift" \[e\d+ checked\]', text)
+    assert re.search(r'radio "Express" \[e\d+ checked\]', text)
+
+
 async def test_what_a_person_would_click_has_a_ref_that_works(browse: Browse) -> None:
     """Inline text with a pointer, a listener or a place in the order of focus; no other text."""
     world = await browse(

@@ -21,11 +21,15 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "a heading": ('- heading "Stock" [level=2] [ref=e1]', "## Stock"),
     "a heading with a link": (
         '- heading [level=1] [ref=e1]:\n  - link "Lamp" [ref=e2] [cursor=pointer]:\n    - /url: /lamp',
-        '# link "Lamp" [e2] /lamp',
+        '# link "Lamp" [e2 /lamp]',
     ),
     "an address of this page": (
         '- link "Next" [ref=e2]:\n  - /url: /shop/?page=3\n- link "Top" [ref=e3]:\n  - /url: "#top"',
-        'link "Next" [e2] ?page=3 link "Top" [e3] #top',
+        'link "Next" [e2 ?page=3] link "Top" [e3 #top]',
+    ),
+    "addresses that read as something else": (
+        '- link "A" [ref=e2]:\n  - /url: disabled\n- link "B" [ref=e3]:\n  - /url: "/a]b"\n- link "C" [ref=e4]:\n  - /url: "http://["',
+        'link "A" [e2 ./disabled] link "B" [e3 /a%5Db] link "C" [e4 http://[]',
     ),
     "states": ('- checkbox "Gift" [checked] [disabled] [ref=e3]', 'checkbox "Gift" [e3 checked disabled]'),
     "facts of ours": (
@@ -43,6 +47,13 @@ WRITTEN: dict[str, tuple[str, str]] = {
         '- checkbox "Gift" [checked]\n- generic [ref=e4] [cursor=pointer]: Gift',
         'checkbox "Gift" [e4 checked]',
     ),
+    "a control that only its label draws": (
+        "- generic [ref=e4] [drawn=radio] [checked] [click]: Gift", 'radio "Gift" [e4 checked]'
+    ),
+    "more words in a label": (
+        '- generic [ref=e1] [label]:\n  - radio "All" [ref=e2]\n  - generic: All\n  - generic: "24"', 'radio "All 24" [e2]'
+    ),
+    "a hint that is no name": ('- spinbutton "Max" [ref=e3] [hint=9%20at%20most]', 'spinbutton "Max" [e3]: (9 at most)'),
     "a select": (
         '- combobox "Size" [ref=e3]:\n  - option "S"\n  - option "M" [selected]\n  - option "L" [disabled]',
         'combobox "Size" [e3]: M (S | M | L (disabled))',
@@ -55,6 +66,15 @@ WRITTEN: dict[str, tuple[str, str]] = {
         '- table "Stock" [ref=e1]:\n  - row "Lamp Buy" [ref=e2]:\n    - cell "Lamp" [ref=e3]\n'
         '    - cell [ref=e4]:\n      - button "Buy Lamp" [ref=e5]: Buy',
         'table "Stock":\n| Lamp | button "Buy" [e5]',
+    ),
+    "a name that only other names repeat": (
+        '- paragraph: Page\n- button "Page 1" [ref=e1]: "1"\n- table [ref=e2]:\n  - row [ref=e3]:\n'
+        '    - cell:\n      - button "1 May" [ref=e5]: "1"\n    - cell:\n      - button "2 May" [ref=e6]: "2"',
+        'Page\nbutton "Page 1" [e1]\n| button "1 May" [e5] | button "2 May" [e6]',
+    ),
+    "a listener around others": (
+        '- generic [ref=e1] [click=own]:\n  - text: Lamp\n  - button "Buy" [ref=e2]\n- generic [ref=e3] [click]:\n  - text: Jar\n  - button "Buy" [ref=e4]',
+        '[e1]:\n Lamp button "Buy" [e2]\nJar button "Buy" [e4]',
     ),
     "a name that says more": (
         '- button "Remove the lamp" [ref=e5]: ✕', 'button "Remove the lamp" [e5]: ✕'

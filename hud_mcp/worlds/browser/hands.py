@@ -6,6 +6,7 @@ import string
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 import anyio
@@ -157,18 +158,7 @@ _HAS_FOCUS = """e => {
 _AFTER_HANDLERS = "(_, key) => window[key] && window[key].soon()"
 """A script that returns once the tasks are done that the handlers of an event posted."""
 
-_GUARD_KEYS = """(element, key) => {
-  const tracker = window[key];
-  if (!tracker) return;
-  const judge = event => {
-    const got = tracker.pathOf(event)[0];
-    for (let n = got; n; n = n.parentNode || n.host) if (n === element) return '';
-    return !got || !got.tagName ? 'nothing'
-      : `<${got.tagName.toLowerCase()}${got.id ? '#' + got.id : ''}>`;
-  };
-  tracker.arm(['keydown', 'beforeinput'], ['keydown', 'keypress', 'keyup', 'beforeinput'], judge);
-}"""
-"""A script that sets the page's guard. It stops keys whose first one another element gets."""
+_GUARD_KEYS = Path(__file__).with_name("keys.js").read_text()
 
 _FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
 

@@ -8,15 +8,20 @@ from hud_mcp.worlds.browser.tree import TEXT, Node
 __all__ = ["labelled", "without_labels"]
 
 
+_NAMED = FIELDS | CHECKS | {"listbox"}
+
+
 def without_labels(nodes: Sequence[Node], acted: set[Node]) -> Sequence[Node]:
     """Return nodes without the text of a label that names the field beside it.
 
     A field that is drawn by its label has no ref of its own: it gets that of the label, and joins
     the elements to act on.
     """
+    if not any(_innermost(each).role in _NAMED for each in nodes):  # as for most
+        return nodes
     out: list[Node] = []
     for i, node in enumerate(nodes):
-        label = _label(node) if len(nodes) > 1 else ""
+        label = _label(node)
         beside = (*nodes[max(0, i - 1) : i], *nodes[i + 1 : i + 2]) if label else ()
         field = next((f for f in map(_innermost, beside) if _is_named(f, label)), None)
         if field is None or not MOVED.isdisjoint(node.states):
@@ -41,7 +46,7 @@ def _innermost(node: Node) -> Node:
 
 
 def _is_named(node: Node, label: str) -> bool:
-    return node.role in FIELDS | CHECKS | {"listbox"} and node.name == label
+    return node.role in _NAMED and node.name == label
 
 
 def labelled(node: Node) -> list[Node] | None:

@@ -212,13 +212,13 @@ class _Outline:
             value = choices(node, whole=self._whole)
         elif role in FIELDS or "editable" in node.states:
             value, role = _content(node) or value, role if role in FIELDS else "textbox"
-        else:
+        elif node.children:
             pieces = self._pieces(node.children, _Place(node, addresses=place.addresses))
             is_long = pieces is None or any(each.starts_block for each in pieces[1:])
             if is_long and role in WRAPPERS:
                 return None
-            rest = Node("", children=node.children)
-            content = safe(text_of(rest)) if pieces is None else joined(pieces)
+            texts = Node("", children=node.children) if pieces is None else None
+            content = safe(text_of(texts)) if texts else joined(pieces or ())
             name, rest_of_it = _name_and_rest(node, content, place)
             value = rest_of_it or value
         if "range" in node.states:

@@ -95,7 +95,7 @@ def mark(node: Node, link: str = "", *, acted: bool) -> str:
     """
     states = node.states
     told = [each for each in (node.ref if acted else "", link) if each]
-    if not states.keys() - _UNTOLD:  # as for most
+    if _UNTOLD.issuperset(states):  # as for most
         return f" [{' '.join(told)}]" if told else ""
     told += ["mixed" if states[state] == "mixed" else state for state in _STATES if state in states]
     if "sorted" in states:

@@ -11,7 +11,7 @@ from hud_mcp.worlds.browser.lines import cut
 from hud_mcp.worlds.browser.outline import outline
 from hud_mcp.worlds.browser.phrases import safe
 from hud_mcp.worlds.browser.text import Reading
-from hud_mcp.worlds.browser.tree import Node, parse
+from hud_mcp.worlds.browser.tree import Node, depth_of, parse
 
 __all__ = ["changes_between", "new_refs", "render", "render_part"]
 
@@ -153,12 +153,8 @@ def _unfocused(line: str) -> str:
 
 def _parent(lines: Sequence[str], index: int) -> str | None:
     """Return the line that a line stands below: of what is around it, else the last heading."""
-    depth = _depth(lines[index])
+    depth = depth_of(lines[index])
     for line in reversed(lines[:index]):
-        if _depth(line) < depth or (depth == 0 and line.startswith("#")):
+        if depth_of(line) < depth or (depth == 0 and line.startswith("#")):
             return line.strip().rstrip(":")
     return None
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))

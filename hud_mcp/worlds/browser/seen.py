@@ -10,19 +10,20 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from hud_mcp.worlds.browser.driver import FACTS_MARK
+from hud_mcp.worlds.browser.tree import depth_of, unquoted
 
 __all__ = ["add_facts", "name_links", "unmark"]
 
 _FACTS = f"\U0010fa14{FACTS_MARK}\U0010fa14"
 _TOLD = re.compile(f"{_FACTS}([\\w%.; =-]*){_FACTS}")
 _REF = re.compile(r"""(\s*- '?[\w-]+(?: "(?:[^"\\]|\\.)*")?(?: \[[^\]]*\])*? \[ref=(\w+)\])""")
+_ANY_REF = re.compile(r" \[ref=(\w+)\]")
 _BREAK, _BLANK, _EDITOR, _UNNAMED = "\U0010fa10", "\U0010fa11", "\U0010fa12", "\U0010fa13"
 _MARKS = re.compile(f"[{_BREAK}{_BLANK}{_EDITOR}{_UNNAMED}]")
 _PLAIN = str.maketrans({_BREAK: "\n", _BLANK: " ", _EDITOR: "", _UNNAMED: ""})
 
 _VALUE = re.compile(r"^(\s*- (?:text|.*?\[ref=\w+\](?: \[[^\]]*\])*'?|[^\s:]+)): (.*)$")
 _FIELD = re.compile(r"^\s*- '?(?:textbox|searchbox|combobox|spinbutton)\b")
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|.)")
 _AREAS = re.compile(r" \[areas=([^\]]*)\]")
 _LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
 
@@ -48,13 +49,16 @@ def add_facts(lines: Sequence[str]) -> list[str]:
 
 
 def _with_facts(line: str, facts: Mapping[str, str]) -> str:
-    match = _REF.match(line)
+    match = None if facts.keys().isdisjoint(_ANY_REF.findall(line)) else _REF.match(line)
     told = facts.get(match[2], "") if match else ""
     return f"{match[1]}{told}{line[match.end() :]}" if match and told else line
 
 
 def unmark(lines: Sequence[str]) -> list[str]:
     """Replace the marks by their meaning: breaks go in quotes, and editors become text boxes."""
+    text = "".join(lines)
+    if not any(chr(mark) in text for mark in _PLAIN):  # as on most pages
+        return [*lines]
     out: list[str] = []
     for line in lines:
         if not _MARKS.search(line):
@@ -74,26 +78,21 @@ def unmark(lines: Sequence[str]) -> list[str]:
 
 def _value(told: str, *, is_field: bool) -> str:
     """Return a marked value, in quotes if it has breaks, or blanks at its ends."""
-    quoted = len(told) > 1 and told.startswith('"') and told.endswith('"')
-    text = str(json.loads(_ESCAPE.sub(_as_json, told))) if quoted else told
+    text = unquoted(told)
     meant = text.translate(_PLAIN)
     meant = meant if is_field else meant.strip("\n")
     if not meant.strip() and not is_field:
         return ""
-    if quoted or "\n" in meant or meant != meant.strip():
+    if text != told or "\n" in meant or meant != meant.strip():
         return json.dumps(meant, ensure_ascii=False)
     return meant
 
 
-def _as_json(escape: re.Match[str]) -> str:
-    return f"\\u00{escape[1]}" if escape[1] else escape[0]
-
-
 def _call_textbox(lines: list[str], line: str) -> None:
     """Give an editor its role back if its text has a line of its own."""
-    depth = len(line) - len(line.lstrip())
+    depth = depth_of(line)
     if line.lstrip().startswith("- text") and lines:
-        parent = next((i for i in reversed(range(len(lines))) if _depth(lines[i]) < depth), None)
+        parent = next((i for i in reversed(range(len(lines))) if depth_of(lines[i]) < depth), None)
         if parent is not None:
             lines[parent] = _call_editor(lines[parent])
 
@@ -102,18 +101,16 @@ def _call_editor(key: str) -> str:
     return key.replace("- searchbox", "- textbox", 1).replace("- 'searchbox", "- 'textbox", 1)
 
 
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
 def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Give refs to links without one in the page's own document, and return their selectors."""
+    if not any("[areas=" in line or ("- link" in line and " [ref=" not in line) for line in lines):
+        return [*lines], {}
     out: list[str] = []
     selectors: dict[str, str] = {}
     counts: dict[str, int] = {}
     inside: int | None = None
     for line in lines:
-        depth = len(line) - len(line.lstrip(" "))
+        depth = depth_of(line)
         inside = None if inside is not None and depth <= inside else inside
         if inside is None and line.lstrip().startswith("- iframe"):
             inside = depth

@@ -13,7 +13,7 @@ from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.driver import NEAR, SEEN, TRACKER
 from hud_mcp.worlds.browser.outline import outline
 from hud_mcp.worlds.browser.seen import add_facts, name_links, unmark
-from hud_mcp.worlds.browser.tree import parse
+from hud_mcp.worlds.browser.tree import depth_of, parse
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
@@ -165,10 +165,6 @@ async def _tell_skipped(page: "Page", lines: list[str]) -> list[str]:
     return [*told, *lines]
 
 
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
 def _viewport_height(page: "Page") -> int:
     return (page.viewport_size or {"height": 0})["height"]
 
@@ -189,8 +185,8 @@ def _in_view(lines: Sequence[str], height: int) -> list[str]:
     parents: list[tuple[int, float]] = []  # with where the document begins that they are of
     visible = True
     for i, line in enumerate(lines):
-        depth = _depth(line)
-        while parents and _depth(lines[parents[-1][0]]) >= depth:
+        depth = depth_of(line)
+        while parents and depth_of(lines[parents[-1][0]]) >= depth:
             parents.pop()
         origin = parents[-1][1] if parents else 0.0
         box = _BOX.search(line)
@@ -213,7 +209,7 @@ def _keep_headings(lines: Sequence[str], kept: list[bool]) -> None:
     """Keep the headings of each table of which something is kept."""
     around: list[int] = []
     for i, line in enumerate(lines):
-        while around and _depth(lines[around[-1]]) >= _depth(line):
+        while around and depth_of(lines[around[-1]]) >= depth_of(line):
             around.pop()
         around.append(i)
         is_heading = any("- columnheader" in lines[each] for each in around)
@@ -231,7 +227,7 @@ def _with_counts(lines: Sequence[str], kept: Sequence[bool]) -> list[str]:
             skipped.append(line)
             continue
         if skipped:
-            depth = min(map(_depth, skipped))
+            depth = min(map(depth_of, skipped))
             out.append(f"{' ' * depth}# {_kinds(skipped, depth)} out of view")
             skipped = []
         out.append(line)
@@ -242,7 +238,9 @@ def _with_counts(lines: Sequence[str], kept: Sequence[bool]) -> list[str]:
 
 def _kinds(lines: Sequence[str], depth: int) -> str:
     """Return the number of elements of each kind at a depth, such as `84 rows`."""
-    roles = [match[1] for line in lines if _depth(line) == depth and (match := _ROLE.search(line))]
+    roles = [
+        match[1] for line in lines if depth_of(line) == depth and (match := _ROLE.search(line))
+    ]
     counts = Counter(_KINDS.get(role, "elements") for role in roles)
     return " and ".join(
         f"{count} {kind if count > 1 else kind.removesuffix('s')}" for kind, count in counts.items()

@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from urllib.parse import unquote
 
-__all__ = ["NOTICE", "TEXT", "Node", "parse", "text_of"]
+__all__ = ["NOTICE", "TEXT", "Node", "depth_of", "parse", "text_of", "unquoted"]
 
 TEXT, NOTICE = "text", "#"
 """The roles of nodes that are no elements."""
@@ -117,12 +117,18 @@ def _read(told: str) -> tuple[str, str, Mapping[str, str], str | None]:
         return TEXT, told, _NOTHING, None
     role, name, states, value = match.groups()
     if role == TEXT or role.startswith("/"):
-        return role, _unquoted(value or ""), _NOTHING, None
+        return role, unquoted(value or ""), _NOTHING, None
     known = {each[1]: unquote(each[2] or "") for each in _STATE.finditer(states)}
-    return role, json.loads(name) if name else "", known, value and _unquoted(value)
+    return role, json.loads(name) if name else "", known, value and unquoted(value)
 
 
-def _unquoted(told: str) -> str:
+def depth_of(line: str) -> int:
+    """Return the number of blanks before a line."""
+    return len(line) - len(line.lstrip(" "))
+
+
+def unquoted(told: str) -> str:
+    """Return a value without YAML's double quotes and what they escape."""
     if len(told) > 1 and told.startswith('"') and told.endswith('"'):
         return str(json.loads(_ESCAPE.sub(_as_json, told), strict=False))
     return told

@@ -86,13 +86,7 @@ def quoted(text: str) -> str:
 
 
 def mark(node: Node, link: str = "", *, acted: bool) -> str:
-    """Return an element's ref, its address and its states in brackets, after a blank, or nothing.
-
-    Args:
-        node: The element.
-        link: The address, as `address` returns it.
-        acted: Whether the ref is told.
-    """
+    """Return an element's ref, its link's address and its states in brackets, or nothing."""
     states = node.states
     told = [each for each in (node.ref if acted else "", link) if each]
     if _UNTOLD.issuperset(states):  # as for most

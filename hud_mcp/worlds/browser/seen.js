@@ -372,7 +372,7 @@
     const root = node.getRootNode();
     if (root.host && root.activeElement === node) note('active', document.hasFocus());
     if (node.attributes.length === 0) return facts;
-    if (node.useMap && node.tagName === 'IMG') note('areas', areasOf(node), 8000);
+    if (node.useMap && node.tagName === 'IMG') note('areas', areasOf(node), 20000);
     if (node.tagName === 'INPUT' && (HINTED.includes(node.type) || node.list || given(node, 'role'))) {
       note('hint', inputValue.get.call(node) ? '' : given(node, 'placeholder'));
     }

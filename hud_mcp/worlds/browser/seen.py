@@ -24,7 +24,7 @@ _PLAIN = str.maketrans({_BREAK: "\n", _BLANK: " ", _EDITOR: "", _UNNAMED: ""})
 
 _VALUE = re.compile(r"^(\s*- (?:text|.*?\[ref=\w+\](?: \[[^\]]*\])*'?|[^\s:]+)): (.*)$")
 _FIELD = re.compile(r"^\s*- '?(?:textbox|searchbox|combobox|spinbutton)\b")
-_AREAS = re.compile(r" \[areas=([^\]]*)\]")
+_AREAS = re.compile(rf"({_REF.pattern}(?: \[[\w-]+(?:=[^\]]*)?\])*?) \[areas=([^\]]*)\]")
 _LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
 
 
@@ -114,9 +114,9 @@ def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         inside = None if inside is not None and depth <= inside else inside
         if inside is None and line.lstrip().startswith("- iframe"):
             inside = depth
-        if "[areas=" in line and (areas := _AREAS.search(line)):
-            out.append(_AREAS.sub("", line))
-            out += _area_links(areas[1], " " * depth, selectors, named=inside is None)
+        if "[areas=" in line and (areas := _AREAS.match(line)):
+            out.append(areas[1] + line[areas.end() :])
+            out += _area_links(areas[4], " " * depth, selectors, named=inside is None)
             continue
         match = _LINK.match(line) if inside is None and "- link" in line else None
         if match is None:

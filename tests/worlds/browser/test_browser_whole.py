@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from acting import Browse
-from whole import faults_of
+from whole_text import faults_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

@@ -10,8 +10,8 @@ from hud_mcp.worlds.browser import BrowserWorld
 
 __all__ = ["faults_of"]
 
-COLLECT = Path(__file__).with_name("whole.js").read_text()
-UNNAMED = Path(__file__).with_name("unnamed.js").read_text()
+COLLECT = Path(__file__).with_name("whole_text.js").read_text()
+UNNAMED = Path(__file__).with_name("whole_text_unnamed.js").read_text()
 WORD = re.compile(r"\w+|[^\w\s\x00-\x7f]")
 
 

@@ -25,7 +25,7 @@ async def faults_of(world: BrowserWorld, *, ordered: bool = True) -> list[str]:
     said = (await world.observe(Look(max_text_chars=1_000_000))).text or ""
     lines = re.sub(r"\\[nt]", " ", said.partition("\n\n")[2])
     told, refs = words_of(lines), refs_in(said)
-    known = set(told)
+    all_told = set(told)
     faults = [f"{ref} stands {refs.count(ref)} times" for ref in set(refs) if refs.count(ref) > 1]
     for frame in world.page.frames:
         seen: list[tuple[str, str, bool]] = await frame.evaluate(COLLECT)
@@ -34,7 +34,8 @@ async def faults_of(world: BrowserWorld, *, ordered: bool = True) -> list[str]:
             faults += [
                 f"{word!r} is not told"
                 for word in words_of(text)
-                if word not in known and not any(word in all_ and all_ in glued for all_ in known)
+                if word not in all_told
+                and not any(word in each and each in glued for each in all_told)
             ]
         shown = [word for text, _, matters in seen if matters for word in words_of(text)]
         once = [word for word in shown if shown.count(word) == told.count(word) == 1]
@@ -44,9 +45,10 @@ async def faults_of(world: BrowserWorld, *, ordered: bool = True) -> list[str]:
                 for first, after in pairwise(once)
                 if told.index(first) > told.index(after)
             ]
-    links = world._tabs.current.links  # refs that are not Playwright's
+    tab = world._tabs.current  # it knows the refs that are not Playwright's
     for ref in refs:
-        found = await world.page.query_selector_all(links.get(ref) or f"aria-ref={ref}")
+        known = tab.links.get(ref) or f"aria-ref={tab.refs.find(ref) if tab.refs else ref}"
+        found = await world.page.query_selector_all(known)
         if len(found) != 1:
             faults.append(f"{ref} names {len(found)} elements")
             continue

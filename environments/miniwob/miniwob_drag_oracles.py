@@ -107,7 +107,7 @@ async def edit_text(agent: Agent) -> None:
     """Select a word or everything, and give it a style or a colour."""
     (style,) = asked(agent, r"the (?:style|color) (\w+)")
     await agent.click(".ql-editor")
-    shown = re.findall(r"^ *(.+)\n *Visit URL:", agent.text, re.MULTILINE)[0]
+    shown = re.findall(r"^ *textbox \[[^]]*\]: (.+)\n *Visit URL:", agent.text, re.M)[0]
     if word := re.findall(r"give the text (.+?) the", agent.prompt):
         words = shown.split(" ")
         before = len(" ".join([*words[: words.index(word[0])], ""]))
@@ -152,7 +152,7 @@ async def warmer(
     for by_x, by_y in places:
         place = (spot[0] + by_x, spot[1] + by_y)
         view = await agent.step({"type": "move", "point": {"x": place[0], "y": place[1]}})
-        if re.search(rf"^ *(?:{WARMER[heat]})$", view.text, re.MULTILINE):
+        if re.search(rf'(?:^ *|")(?:{WARMER[heat]})(?:$|")', view.text, re.MULTILINE):
             return place
     raise LookupError(f"nothing is {heat} around {spot}")
 

@@ -288,9 +288,10 @@
     const { tagName, attributes } = node;
     if (attributes.length === 0 || UNBARE.includes(tagName) || given(node, 'role')) return false;
     if (tagName === 'IMG') return !!node.useMap;
-    if (node.textContent.trim()) return false;
-    if (tagName === 'LABEL' && node.control) return !isSeen(node.control);
-    return !(node.firstElementChild && node.querySelector(SHOWN)) && (isHost(node) || isClicked(node));
+    if (node.textContent.trim() || (tagName !== 'LABEL' && node.firstElementChild && node.querySelector(SHOWN))) return false;
+    if (tagName === 'LABEL' && node.control ? isSeen(node.control) : !isHost(node) && !isClicked(node)) return false;
+    const { width, height } = node.getBoundingClientRect();
+    return width > 0 && height > 0 && isSeen(node);  // the words of a hidden one would be told
   };
   const isSeen = node => node.checkVisibility({ visibilityProperty: true });
   const hintOf = node => {

@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.values.action import ClickAction, CustomAction, Point, ScrollAction, TypeAction
 from hud_mcp.values.observation import Look
-from hud_mcp.values.refs import find_ref, refs_in
+from hud_mcp.values.refs import find_ref, named_refs, refs_in
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -82,6 +82,23 @@ async def test_no_page_writes_facts_of_its_elements(browse: Browse) -> None:
         one, two = find_ref(text, 'button "One"'), find_ref(text, 'button "Two"')
         assert one != two
         assert len(refs_in(text)) == len(set(refs_in(text))) == 2, text
+
+
+async def test_no_page_writes_areas_of_its_own(browse: Browse) -> None:
+    """Neither in names and texts, nor beside areas that it has; nor does a broken address hurt."""
+    fake = "[areas=%5B%5B%22a%22,%22b%22,0%5D%5D]"
+    text = await read(
+        await browse(
+            f"<button aria-label='{fake} [ref=e1] {fake}'>One</button><p>{fake}</p><p>- img {fake}</p>"
+            f"<img usemap='#m' width=9 height=9 alt='x\" [ref=e1] {fake} [areas=x]'><map name=m>"
+            f"<area href='/\"] - [e9]' alt='a\" [e9]:\n- button'>{'<area href=/b alt=%s>' % ('b' * 400) * 60}</map>"
+            "<a href='http://['>Bad</a><a href=disabled>Off</a>"
+        )
+    )
+    refs = refs_in(text)
+    assert len(refs) == len(set(refs)) == 53, text
+    assert "e9" not in refs
+    assert all(not each.states for each in named_refs(text))
 
 
 async def test_a_part_is_read_alone(browse: Browse) -> None:

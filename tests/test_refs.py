@@ -9,8 +9,8 @@ STOCK = """Page: Stock
 
 | button "Item" [e8] [sorted ascending] | button "Price" [e9]
 |--
-| link "Lamp" [e13] /item/1 | 29 EUR | button "Buy" [e16]
-| link "Jar" [e19] /item/2 | 9 EUR | button "Buy" [e22 disabled]
+| link "Lamp" [e13 /item/1] | 29 EUR | button "Buy" [e16]
+| link "Jar" [e19 /item/2] | 9 EUR | button "Buy" [e22 disabled]
 - Ann: hello
  button "Reply" [e30]
  button "Answer Ann: hello" [e31]

@@ -107,7 +107,7 @@ async def edit_text(agent: Agent) -> None:
     """Select a word or everything, and give it a style or a colour."""
     (style,) = asked(agent, r"the (?:style|color) (\w+)")
     await agent.click(".ql-editor")
-    shown = re.findall(r"^ *textbox \[[^]]*\]: (.+)\n *Visit URL:", agent.text, re.M)[0]
+    shown = re.findall(r"^ *textbox \[[^]]*\]: (.+)\n *Visit URL:", agent.text, re.MULTILINE)[0]
     if word := re.findall(r"give the text (.+?) the", agent.prompt):
         words = shown.split(" ")
         before = len(" ".join([*words[: words.index(word[0])], ""]))

@@ -38,7 +38,9 @@ async def faults_of(world: BrowserWorld, *, ordered: bool = True) -> list[str]:
                 and not any(word in each and each in glued for each in all_told)
             ]
         shown = [word for text, _, matters in seen if matters for word in words_of(text)]
-        once = [word for word in shown if shown.count(word) == told.count(word) == 1]
+        # Shorter ones stand in addresses too.
+        longer = [word for word in shown if len(word) > 2]
+        once = [word for word in longer if longer.count(word) == told.count(word) == 1]
         if ordered:
             faults += [
                 f"{after!r} is told before {first!r}"

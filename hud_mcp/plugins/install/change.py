@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from hud_mcp.errors import HudMcpError, InvalidConfiguration
+from hud_mcp.errors import HudMcpError, InvalidConfiguration, SourceNotFound, name_known
 from hud_mcp.plugins.install import jsonc, toml
-from hud_mcp.plugins.install.client import Client, Entry
+from hud_mcp.plugins.install.client import Client, Entry, Machine, find_client, is_own
 
 _AROUND = 2
 """Lines shown before and after what changes; others may hold secrets."""
@@ -95,10 +95,14 @@ class Configuration:
 
     def find(self, name: str) -> Any:
         """Return the written entry of a name; None if it has none."""
+        return self.entries().get(name)
+
+    def entries(self) -> dict[str, Any]:
+        """Return every written entry by its name."""
         value: Any = self._value
-        for key in (*self._client.keys, name):
+        for key in self._client.keys:
             value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
-        return value
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     def with_entry(self, name: str, entry: Entry) -> Change:
         """Return the change that adds a server, or gives one of that name another command.
@@ -127,6 +131,24 @@ class Configuration:
         if text == self._text:
             return Change(self.path, self.content, self.content or b"")
         return Change(self.path, self.content, f"{self._mark}{text}".encode())
+
+
+def find_entry(client: str, name: str) -> dict[str, Any]:
+    """Return a server's entry as a client of this machine has it.
+
+    Raises:
+        SourceNotFound: There is no client or no entry of that name; the text lists those that are.
+        InvalidConfiguration: The entry starts this package, or the file cannot be read.
+    """
+    found = find_client(client)
+    configuration = Configuration(found, found.file(Machine.here()))
+    entry = configuration.find(name)
+    if not isinstance(entry, dict):
+        known = name_known(name, configuration.entries(), what="It has")
+        raise SourceNotFound(f"{configuration.path} has no server {name!r}.{known}")
+    if is_own(cast("Any", entry)):
+        raise InvalidConfiguration(f"{name!r} of {found.title} is hud-mcp itself.")
+    return cast("dict[str, Any]", entry)
 
 
 def _content(path: Path) -> bytes | None:

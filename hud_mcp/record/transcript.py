@@ -5,7 +5,7 @@ No control character of pages and models reaches the terminal.
 
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -98,6 +98,15 @@ class RefNames(Mapping[str, str]):
             self._unread.clear()
             self._names = said_apart(self._named.values())
         return self._names
+
+
+def said_steps(steps: Iterable[TrajectoryStep]) -> Iterator[tuple[TrajectoryStep, str]]:
+    """Yield each step with its actions in words, by the texts before it."""
+    names = RefNames()
+    for step in steps:
+        said = [describe_action(each, names) for each in step.actions]
+        yield step, describe_step(step.kind, said)
+        names.read(step.observation_text)
 
 
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

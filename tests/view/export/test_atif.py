@@ -80,6 +80,8 @@ async def test_a_trajectory_is_a_valid_document(record: Recorded, tmp_path: Path
         ("add_note", {"text": "hi"}),
         ("response", {"answer": "42"}),
     ]
+    said = [s["tool_calls"][0]["extra"]["words"] for s in steps]
+    assert said[1:3] + said[4:] == ["click at 3, 4", "press a", "answer “42”"]
     results = [s["observation"]["results"][0] for s in steps]
     text, image = results[1]["content"]
     assert text == {"type": "text", "text": "a cart"}

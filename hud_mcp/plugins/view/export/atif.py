@@ -20,7 +20,7 @@ from hud_mcp.plugins.view.export.exporting import Export, Output
 from hud_mcp.plugins.view.export.files import PictureFolder, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.record.transcript import placed
+from hud_mcp.record.transcript import placed, said_steps
 from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.grade import SubScore
@@ -101,10 +101,10 @@ def _first(trajectory: Trajectory) -> Json:
 def _steps(trajectory: Trajectory, pictures: PictureFolder) -> list[Json]:
     """Return the agent's steps, each turn of its model in the first step that it led to."""
     turns, made = placed(trajectory), list[Json]()
-    for step in trajectory.steps:
+    for step, words in said_steps(trajectory.steps):
         own = turns.pop(step.index, [])
         made += [_turn_alone(turn) for turn in own[:-1]]
-        row = _step(step, pictures)
+        row = _step(step, words, pictures)
         if own:
             row = _led_by(own[-1], row)
         elif trajectory.turns:
@@ -168,7 +168,7 @@ def _totals(use: ModelUse | None) -> Json:
     return _known(totals)
 
 
-def _step(step: TrajectoryStep, pictures: PictureFolder) -> Json:
+def _step(step: TrajectoryStep, words: str, pictures: PictureFolder) -> Json:
     call_id = f"call-{step.index}"
     name, arguments = tool_call(step)
     made: Json = {
@@ -181,6 +181,7 @@ def _step(step: TrajectoryStep, pictures: PictureFolder) -> Json:
                 "function_name": name,
                 "arguments": arguments,
                 "extra": {
+                    "words": words,
                     "performed": step.performed,
                     "css_px_per_px": step.scale,
                     "interrupted": step.interrupted,

@@ -23,6 +23,7 @@ from hud_mcp.plugins.view.export.exporting import Export, Option, Output
 from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.transcript import said_steps
 from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.values.model_turn import RecordedTurn
 
@@ -124,9 +125,10 @@ def trajectory_spans(
         attributes = _turn(turn, trajectory, content=content)
         span = trace.start(of_turn, name, turn.started_at, attributes, parent=root)
         trace.end(span, turn.ended_at, turn.error)
-    for step in trajectory.steps:
+    for step, words in said_steps(trajectory.steps):
         tool, arguments = tool_call(step)
         attributes = _step(step, tool, arguments, content=content)
+        attributes["hud_mcp.words"] = clean_text(words) if content else None
         of_step, name = f"step {step.index}", f"execute_tool {tool}"
         span = trace.start(of_step, name, step.started_at, attributes, parent=root)
         trace.end(span, step.ended_at, step.error)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.record.transcript import RefNames, describe_action, describe_step, read_action
+from hud_mcp.record.transcript import read_action, said_steps
 from hud_mcp.record.values import ScreenshotRecord, TrajectoryStep
 from hud_mcp.values.action import Point
 
@@ -62,14 +62,12 @@ def scenes_of(trajectory: Trajectory) -> list[Scene]:
     scenes = [opening]
     picture: ScreenshotRecord | None = None
     seen = text
-    names = RefNames()
-    for step in trajectory.steps:
+    for step, words in said_steps(trajectory.steps):
         if step.actions or picture is not None:
-            scene = _step_scene(step, len(trajectory.steps), picture, seen, names)
+            scene = _step_scene(step, words, len(trajectory.steps), picture, seen)
             scenes.append(replace(scene, heading=task.id))
         picture = step.screenshot or picture
         seen = step.observation_text or seen
-        names.read(step.observation_text)
     return [*scenes, replace(_end_scene(trajectory, picture, seen), heading=task.id)]
 
 
@@ -82,13 +80,8 @@ def choose(scenes: Sequence[Scene], most: int) -> list[Scene]:
 
 
 def _step_scene(
-    step: TrajectoryStep,
-    count: int,
-    picture: ScreenshotRecord | None,
-    seen: str,
-    names: Mapping[str, str],
+    step: TrajectoryStep, words: str, count: int, picture: ScreenshotRecord | None, seen: str
 ) -> Scene:
-    words = describe_step(step.kind, [describe_action(each, names) for each in step.actions])
     rejected = len(step.actions) - step.performed
     return Scene(
         picture=picture,

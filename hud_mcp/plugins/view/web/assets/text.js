@@ -71,9 +71,14 @@ export class TextView {
   }
 }
 
+/** A line in which the refs stand back: people read the names before them. A page's own text has a backslash there. */
+function withRefs(line) {
+  return line.split(/(\\?\[(?:ref=\w+|(?:f\d+)?e\d+|link\d+)(?:\]| [^\]]*\]))/).map((part, at) => (at % 2 && part[0] === '[' ? el('span', { class: 'ref' }, part) : part));
+}
+
 /** A line whose rest, where it wraps, stands under its own words: the indent says what is inside of what. */
 function textLine(line, at, lines) {
-  const hang = Math.min(24, /^[ -]*/.exec(line)[0].length) + 2, node = el('span', { class: 'hanging' }, at < lines.length - 1 ? `${line}\n` : line);
+  const hang = Math.min(24, /^[ -]*/.exec(line)[0].length) + 2, node = el('span', { class: 'hanging' }, ...withRefs(at < lines.length - 1 ? `${line}\n` : line));
   node.style.paddingLeft = `${hang}ch`;
   node.style.textIndent = `-${hang}ch`;
   return node;

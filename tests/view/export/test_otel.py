@@ -141,7 +141,7 @@ async def test_what_was_said_and_seen_goes_along_only_where_it_is_asked_for(
     memory = InMemorySpanExporter()
     await export_otel(record.store, "job-1", exporter=memory, content=content)
     told = str([dict(span.attributes) for span in memory.get_finished_spans()])
-    assert (THOUGHT in told) is ("a cart" in told) is content
+    assert (THOUGHT in told) is ("a cart" in told) is ("hud_mcp.words" in told) is content
     assert KEY not in told
     if content:
         chat = next(s for s in memory.get_finished_spans() if "hud_mcp.turn" in s.attributes)

@@ -3,9 +3,12 @@
 const MOST_COMPARED = 4_000_000;
 const AROUND = 2;
 
+/** The lines without their refs: a page that is drawn again has others. */
+const withoutRefs = text => text.replace(/(\\?) ?\[(?:f\d+)?e\d+(?:\]| ([^\]]*\]))/g, (ref, own, states) => (own ? ref : states ? ` [${states}` : '')).split('\n');
+
 /** The lines of both in order: [sign, line], where the sign is ' ', '+' or '-'. Null where there are too many. */
 export function lineDiff(before, after) {
-  const a = before.split('\n'), b = after.split('\n');
+  const a = withoutRefs(before), b = withoutRefs(after);
   let start = 0, end = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;

@@ -25,7 +25,7 @@ async def faults_of(world: BrowserWorld, *, ordered: bool = True) -> list[str]:
     said = (await world.observe(Look(max_text_chars=1_000_000))).text or ""
     lines = re.sub(r"\\[nt]", " ", said.partition("\n\n")[2])
     told, refs = words_of(lines), refs_in(said)
-    all_told = set(told)
+    all_told = {*told, *words_of(said)}  # a page may write a backslash before an n
     faults = [f"{ref} stands {refs.count(ref)} times" for ref in set(refs) if refs.count(ref) > 1]
     for frame in world.page.frames:
         seen: list[tuple[str, str, bool]] = await frame.evaluate(COLLECT)

@@ -52,12 +52,10 @@ __all__ = [
     "did_you_mean_file",
     "failed_by",
     "name_known",
-    "shorten_choices",
     "sole_cause",
 ]
 
 
-_CHOICE = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(?<= )(-?[\d.]+)(?=,| or |$)""")
 _CHOICES = 8
 """The most admitted values in an error."""
 _FEW = 5
@@ -382,19 +380,3 @@ def did_you_mean_file(given: Path) -> str:
         return ""
     close = get_close_matches(given.name, beside, n=1, cutoff=0.6)
     return f" Did you mean {str(given.with_name(close[0]))!r}?" if close else ""
-
-
-def shorten_choices(said: str, given: object) -> tuple[str, str]:
-    """Cut pydantic's list of admitted values, and name the one that was meant.
-
-    Returns:
-        The text, with a few of many values; and what `did_you_mean` says of all.
-    """
-    if not said.startswith("should be "):
-        return said, ""
-    names = ["".join(found) for found in _CHOICE.findall(said)]
-    hint = did_you_mean(given, names)
-    if len(names) <= _CHOICES:
-        return said, hint
-    few = ", ".join(map(repr, names[:_CHOICES]))
-    return f"should be one of {len(names)} values, such as {few}", hint

@@ -9,7 +9,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter
 from refused_schemas import refused
 
-from hud_mcp.base.schema import plain_field, plain_schema, read_texts
+from hud_mcp.base.reading import Reader
+from hud_mcp.base.schema import plain_field, plain_schema
 
 
 class Row(NamedTuple):
@@ -161,7 +162,7 @@ def test_what_came_as_text_is_read_where_the_schema_has_no_texts() -> None:
         f"{name} {sent!r}: {read!r}"
         for schema in schemas
         for name, sent, meant in READ
-        if repr(read := read_texts({name: sent}, schema)[name]) != repr(meant)
+        if repr(read := Reader(schema).at(name).read(sent)) != repr(meant)
     ]
     assert wrong == []
 
@@ -171,7 +172,8 @@ def test_what_came_as_text_is_read_where_the_schema_has_no_texts() -> None:
 def test_what_a_schema_admits_stays_as_it_came(name: str, value: Any) -> None:
     """Reading changes only what would be refused, and once."""
     schema = Everything.model_json_schema()
-    read = read_texts({name: value}, schema)
-    assert read_texts(read, schema) == read
+    place = Reader(schema).at(name)
+    read = place.read(value)
+    assert place.read(read) == read
     if Draft202012Validator(schema).is_valid({name: value}):  # pyright: ignore[reportUnknownMemberType]
-        assert read == {name: value}
+        assert read == value

@@ -47,7 +47,7 @@ async def test_a_call_gives_the_result_and_the_world_to_whoever_asks() -> None:
     ("given", "said"),
     [
         ({}, "tool 'add': argument 'a' is required"),
-        ({"a": "2"}, "argument 'a' should be a valid integer, got '2' (string)"),
+        ({"a": "2"}, "a: expected a whole number such as 10, got '2'"),
         ({"a": 1, "c": 1}, "there is no argument 'c'. It takes: a, b"),
     ],
 )

@@ -1,22 +1,19 @@
-"""JSON schemas in the form of every host, and values in the forms of clients.
+"""JSON schemas in the form of every host, and in words.
 
 Hosts refuse `$ref`, a list of types, and `true` in place of a schema. They refuse an array without
-`items` and an object without `properties`. Several send a list, an object, a number or a flag as
-its JSON text.
+`items` and an object without `properties`.
 """
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
-
-import orjson
-from pydantic_core import ErrorDetails
 
 Schema: TypeAlias = Mapping[str, Any]
 
 _MOST_REFERENCES = 8
 """The most references in one path: a type that contains itself ends there."""
-_MOST_DEPTH = 64
-"""The deepest value that is read from texts; deeper ones stay unchanged."""
 
 _DATA = frozenset({"const", "default", "enum", "examples"})
 """The value of one of these keywords is data, not a schema."""
@@ -36,18 +33,20 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (dict, "object"), (list, "array"), (type(None), "null"),
 )  # fmt: skip
 """The JSON names of kinds; a boolean is an integer to Python, so it comes first."""
-_WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None, "none": None}
-"""Texts of values, in any case: Python writes `True` and `None`."""
 
 
-def plain_schema(schema: Schema) -> dict[str, Any]:
-    """Return the same schema without titles, references, and parts that some hosts refuse."""
+def plain_schema(schema: Schema, *, closed: bool = False) -> dict[str, Any]:
+    """Return the same schema without titles, references, and parts that some hosts refuse.
+
+    If it is closed, objects with fields have no others, as strict hosts demand, unless their own
+    schemas say so.
+    """
     schema = dict(schema)
     definitions: Schema = schema.pop("$defs", {})
-    return _plain(schema, definitions, 0)
+    return _plain(schema, definitions, 0, closed=closed)
 
 
-def _plain(node: Any, definitions: Schema, depth: int) -> dict[str, Any]:
+def _plain(node: Any, definitions: Schema, depth: int, *, closed: bool) -> dict[str, Any]:
     if not isinstance(node, Mapping):
         return {"not": {}} if node is False else {}
     known = dict(cast("Schema", node))
@@ -57,48 +56,49 @@ def _plain(node: Any, definitions: Schema, depth: int) -> dict[str, Any]:
         if depth > _MOST_REFERENCES:
             return {"type": "object", "properties": {}}
         known = {**definitions.get(name, {}), **known}
+    read = partial(_plain, definitions=definitions, depth=depth, closed=closed)
     plain = {
-        keyword: _plain_value(keyword, value, definitions, depth)
+        keyword: _plain_value(keyword, value, read)
         for keyword, value in known.items()
         if keyword != "title" or not isinstance(value, str)
     }
-    return _of_one_kind(plain)
+    return _of_one_kind(plain, closed=closed)
 
 
-def _plain_value(keyword: str, value: Any, definitions: Schema, depth: int) -> Any:
+def _plain_value(keyword: str, value: Any, read: Callable[[Any], dict[str, Any]]) -> Any:
     if keyword in _DATA:
         return value
     if keyword in _NAMED and isinstance(value, Mapping):
-        named = cast("Schema", value)
-        return {name: _plain(each, definitions, depth) for name, each in named.items()}
+        return {name: read(each) for name, each in cast("Schema", value).items()}
     if isinstance(value, Mapping) or (keyword == "items" and isinstance(value, bool)):
-        return _plain(value, definitions, depth)
+        return read(value)
     if isinstance(value, list):
         several = cast("list[Any]", value)
-        return [_plain(e, definitions, depth) if isinstance(e, Mapping) else e for e in several]
+        return [read(each) if isinstance(each, Mapping) else each for each in several]
     return value
 
 
-def _of_one_kind(plain: dict[str, Any]) -> dict[str, Any]:
+def _of_one_kind(plain: dict[str, Any], *, closed: bool) -> dict[str, Any]:
     """Return a schema with one `type`, and with schemas of its items and properties."""
     kinds = plain.get("type")
     if isinstance(kinds, list):
         several = cast("list[str]", kinds)
         if len(several) > 1 and "anyOf" not in plain:
-            return _choice(plain, several)
+            return _choice(plain, several, closed=closed)
         plain = {**plain, "type": several[0]} if len(several) == 1 else _without(plain, "type")
     if plain.get("type") == "array":
         return _with_items(plain)
     if plain.get("type") == "object":
-        return {**plain, "properties": plain.get("properties", {})}
+        rest = {"additionalProperties": False} if closed and plain.get("properties") else {}
+        return {**rest, **plain, "properties": plain.get("properties", {})}
     return plain
 
 
-def _choice(plain: Schema, kinds: list[str]) -> dict[str, Any]:
+def _choice(plain: Schema, kinds: list[str], *, closed: bool) -> dict[str, Any]:
     """Return the schema of a list of types: one choice for each, with the keywords of its kind."""
     moved = frozenset[str]().union(*(_OF_KIND.get(kind, ()) for kind in kinds))
     choices = [
-        _of_one_kind({"type": kind, **_only(plain, _OF_KIND.get(kind, frozenset()))})
+        _of_one_kind({"type": kind, **_only(plain, _OF_KIND.get(kind, frozenset()))}, closed=closed)
         for kind in kinds
     ]
     return {**_without(plain, "type", *moved), "anyOf": choices}
@@ -157,199 +157,129 @@ def plain_field(schema: Schema) -> dict[str, Any]:
     return {**kept, "additionalProperties": False}
 
 
-def read_texts(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Read the fields of an object as `TextReader` does."""
-    return TextReader(schema).read(given)
+def choices_of(schema: Schema) -> Sequence[Any]:
+    """Return the schemas that a schema chooses from; none if it is of one kind."""
+    return schema.get("anyOf") or schema.get("oneOf") or ()
 
 
-class TextReader:
-    """Reads values from their JSON texts, at any depth where a schema has no texts.
-
-    A text stays a text wherever the schema admits one, even if it looks like JSON. The whole number
-    5.0 becomes 5, and one object in place of a list becomes a list of one. A value that cannot be
-    read as anything in the schema stays unchanged, for its reader to refuse.
-    """
-
-    def __init__(self, schema: Schema) -> None:
-        self._root = _Node(schema, schema.get("$defs", {}))
-
-    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Read the fields of an object, as a client sent them."""
-        return cast("dict[str, Any]", self._root.read(dict(given), 0))
-
-    def read_field(self, name: str, value: Any) -> Any:
-        """Read one field of an object."""
-        return self._root.at(name).read(value, 1)
-
-    def types_kept(self, name: str) -> frozenset[type]:
-        """The types of plain values that stay unchanged in a field."""
-        return _SCALARS - self._root.at(name).types_read
+def kind_of(value: Any) -> str:
+    """Return JSON's name of a value's kind; a whole number is an `integer`."""
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), type(value).__name__)
 
 
-class _Node:
-    """One place of a schema. Places inside it are made as values come for them."""
-
-    __slots__ = ("_definitions", "_inside", "_kinds", "_schema", "types_read")
-
-    def __init__(self, schema: Any, definitions: Schema) -> None:
-        self._schema = _resolved(schema, definitions)
-        self._definitions = definitions
-        self._kinds = _kinds(self._schema, definitions)
-        self._inside: dict[str | int, _Node] = {}
-        has_inside = not _INSIDE.isdisjoint(self._schema)
-        self.types_read = _odd_types(self._kinds)
-        if has_inside:
-            self.types_read |= _HOLDERS
-
-    def read(self, value: Any, depth: int) -> Any:
-        if type(value) not in self.types_read:
-            return value
-        if self._kinds is not None:
-            value = _of_kinds(value, self._kinds)
-        if depth > _MOST_DEPTH or not isinstance(value, dict | list):
-            return value
-        depth += 1
-        if isinstance(value, dict):
-            known = cast("dict[str, Any]", value)
-            return {name: self.at(name).read(each, depth) for name, each in known.items()}
-        several = cast("list[Any]", value)
-        return [self.at(i).read(each, depth) for i, each in enumerate(several)]
-
-    def at(self, place: str | int) -> "_Node":
-        """Return the place of a field or an item. Unnamed ones share one place."""
-        found = self._inside.get(place)
-        if found is not None:
-            return found
-        is_field = isinstance(place, str)
-        schema = _chosen(self._schema, "object" if is_field else "array", self._definitions)
-        if isinstance(place, str):
-            rest, named = schema.get("additionalProperties"), schema.get("properties", {})
-            known = place in named
-        else:
-            rest, named = schema.get("items"), schema.get("prefixItems", [])
-            known = place < len(named)
-        key = place if known else ("" if is_field else -1)
-        node = self._inside.get(key)
-        if node is None:
-            node = self._inside[key] = _Node(named[place] if known else rest, self._definitions)
-        return node
-
-
-_INSIDE = frozenset(
-    {"properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf"}
-)
-"""The keywords that concern the inside of a value."""
-_HOLDERS: frozenset[type] = frozenset((dict, list))
-_SCALARS: frozenset[type] = frozenset((str, int, float, bool))
-
-
-def _odd_types(kinds: frozenset[str] | None) -> frozenset[type]:
-    """Return the types of values that may be read as another kind, for these kinds."""
-    if kinds is None:
-        return frozenset()
-    odd = {str: "string" not in kinds, float: "number" not in kinds, dict: "array" in kinds}
-    return frozenset(kind for kind, is_odd in odd.items() if is_odd)
-
-
-def _of_kinds(value: Any, kinds: frozenset[str]) -> Any:
-    """Return a value as one of these kinds, if it can be read as one; else unchanged."""
-    if isinstance(value, str) and "string" not in kinds:
-        value = _from_text(value, kinds)
-    if isinstance(value, float) and value.is_integer() and "number" not in kinds:
-        return int(value) if "integer" in kinds else value
-    if isinstance(value, dict) and "array" in kinds and "object" not in kinds:
-        return [cast("Any", value)]
-    return cast("Any", value)
-
-
-def _from_text(text: str, kinds: frozenset[str]) -> Any:
-    stripped = text.strip()
-    try:
-        read: Any = _WORDS[stripped.lower()]
-    except KeyError:
-        try:
-            read = orjson.loads(stripped)
-        except orjson.JSONDecodeError:
-            return text
-    fits = _kind(read) in kinds or (isinstance(read, int | float) and _is_number(read, kinds))
-    fits = fits or (isinstance(read, dict) and "array" in kinds)
-    return cast("Any", read) if fits else text
-
-
-def _is_number(read: float, kinds: frozenset[str]) -> bool:
-    if isinstance(read, bool):
-        return False
-    return "number" in kinds or ("integer" in kinds and float(read).is_integer())
-
-
-def _kind(value: Any) -> str:
-    return next((name for kind, name in _KINDS if isinstance(value, kind)), "")
-
-
-def _kinds(schema: Schema, definitions: Schema) -> frozenset[str] | None:
-    """Return the kinds of values that a schema admits; None for all of them."""
-    kind = schema.get("type")
-    if kind is not None:
-        return frozenset([kind] if isinstance(kind, str) else kind)
-    if "enum" in schema:
-        return frozenset(map(_kind, schema["enum"]))
-    if "const" in schema:
-        return frozenset([_kind(schema["const"])])
-    choices = _choices(schema, definitions)
-    each = [_kinds(choice, definitions) for choice in choices]
-    known = [kinds for kinds in each if kinds is not None]
-    return frozenset[str]().union(*known) if known and len(known) == len(each) else None
-
-
-def _choices(schema: Schema, definitions: Schema) -> list[Schema]:
-    several = schema.get("anyOf") or schema.get("oneOf") or ()
-    return [_resolved(each, definitions) for each in several]
-
-
-def _chosen(schema: Schema, kind: str, definitions: Schema) -> Schema:
-    """Return the only choice of a schema with a kind; the schema itself without one."""
-    choices = _choices(schema, definitions)
-    if not choices:
-        return schema
-    fitting = [each for each in choices if kind in (_kinds(each, definitions) or ())]
-    return fitting[0] if len(fitting) == 1 else {}
-
-
-def _resolved(schema: Any, definitions: Schema) -> Schema:
-    for _ in range(_MOST_REFERENCES):
-        if not isinstance(schema, Mapping) or "$ref" not in schema:
-            break
-        name = str(cast("Schema", schema)["$ref"]).rsplit("/", 1)[-1]
-        schema = definitions.get(name)
-    return cast("Schema", schema) if isinstance(schema, Mapping) else {}
-
-
-_LISTS = frozenset({"list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"})
-_OBJECTS = frozenset({"dict_type", "model_type", "model_attributes_type", "dataclass_type",
-                      "mapping_type", "arguments_type"})  # fmt: skip
-
-
-def fault_words(error: ErrorDetails) -> str:
-    """Say how a value is wrong in JSON's words, after its name, as in `should be an array`."""
-    kind, context = error["type"], error.get("ctx", {})
-    if kind in _LISTS:
-        return f"should be an array{such_as(error['input'])}"
-    if kind in _OBJECTS:
-        return "should be an object"
-    if kind in ("too_short", "too_long"):
-        most = kind == "too_long"
-        count = context["max_length" if most else "min_length"]
-        unit = "item" if count == 1 else "items"
-        return f"should have at {'most' if most else 'least'} {count} {unit}"
-    return error["msg"].removeprefix("Input ").removeprefix("Value error, ").strip()
-
-
-def such_as(value: object) -> str:
-    """Show a short text as the only item of a list in its place; nothing for a long one."""
-    if not isinstance(value, str) or not value.strip() or len(value) > _SHORT_CHARS:
-        return ""
-    return "" if value.strip()[0] in "[{" else f", such as {orjson.dumps([value]).decode()}"
-
-
+_FORMATS: Mapping[str, str] = {
+    "date": "a date such as '2026-03-14'",
+    "date-time": "a time such as '2026-03-14T09:30:00Z'",
+    "time": "a time of day such as '09:30:00'",
+    "uuid": "a UUID such as '3f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b'",
+    "uri": "an address such as 'https://example.com/'",
+}
+_MOST_CHOICES = 8
+_PAST = 2.0**63
+"""The least whole number that has more than 64 bits."""
+_FEW = 5
 _SHORT_CHARS = 40
 """The longest text that is shown a second time."""
+_MOST_DEPTH = 3
+"""The deepest example; deeper parts are left out."""
+
+
+def expected(schema: Schema, given: Any = None) -> str:
+    """Describe a plain schema's values with an example, of the words of a wrong one if possible."""
+    choices = [each for each in choices_of(schema) if each.get("type") != "null"]
+    if choices:
+        words = dict.fromkeys(expected(each, given) for each in choices)
+        return " or ".join(filter(None, list(words)[:_FEW]))
+    if values := schema.get("enum", [schema["const"]] if "const" in schema else None):
+        return _one_of(values)
+    kind = str(schema.get("type"))
+    if kind in ("integer", "number"):
+        is_huge = kind == "integer" and isinstance(given, float) and abs(given) >= _PAST
+        return "a whole number of 64 bits" if is_huge else _number_words(schema, kind)
+    if kind == "string":
+        return _string_words(schema, given)
+    count = _count_words(schema) if isinstance(given, list) else ""
+    nouns = {"array": f"a list{count}", "object": "an object"}
+    if kind in nouns and (made := example(schema, given)):
+        return f"{nouns[kind]} such as {_shown(made)}"
+    return {**nouns, "boolean": "true or false", "null": "null"}.get(kind, "")
+
+
+def _one_of(values: Sequence[Any]) -> str:
+    if len(values) == 1:
+        return _shown(values[0])
+    if len(values) <= _MOST_CHOICES:
+        return f"one of {', '.join(map(_shown, values))}"
+    return f"one of {len(values)} values such as {', '.join(map(_shown, values[:_FEW]))}"
+
+
+def _number_words(schema: Schema, kind: str) -> str:
+    noun = "a whole number" if kind == "integer" else "a number"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{noun} from {low} to {high}"
+    if low is not None or high is not None:
+        return f"{noun} of at least {low}" if high is None else f"{noun} of at most {high}"
+    above = f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else ""
+    below = f" below {schema['exclusiveMaximum']}" if "exclusiveMaximum" in schema else ""
+    return f"{noun}{above}{below}" if above or below else f"{noun} such as {example(schema)}"
+
+
+def _string_words(schema: Schema, given: Any) -> str:
+    if (known := _FORMATS.get(schema.get("format", ""))) is not None:
+        return known
+    if "pattern" in schema:
+        return f"a string that matches {schema['pattern']}"
+    if isinstance(given, str) and ("maxLength" in schema or schema.get("minLength")):
+        return f"a string{_count_words(schema, 'Length', ' characters')}"
+    is_short = isinstance(given, int | float) and not isinstance(given, bool)
+    return f"a string such as '{given}'" if is_short else "a string"
+
+
+def _count_words(schema: Schema, of: str = "Items", unit: str = " items") -> str:
+    low, high = schema.get(f"min{of}", 0), schema.get(f"max{of}")
+    if low == high:
+        return f" of {low}{unit}"
+    if high is not None:
+        return f" of {low} to {high}{unit}" if low else f" of at most {high}{unit}"
+    return f" of at least {low}{unit}" if low > (of == "Items") else ""
+
+
+def example(schema: Schema, given: Any = None, depth: int = 0) -> Any:
+    """Return a value of a plain schema, made of the words of a wrong text where it has strings."""
+    named = [*schema.get("examples", ()), *schema.get("enum", ())]
+    if named or "const" in schema:
+        return named[0] if named else schema["const"]
+    choices = [each for each in choices_of(schema) if each.get("type") != "null"]
+    if choices or depth > _MOST_DEPTH:
+        return example(choices[0], given, depth) if choices else {}
+    kind = schema.get("type", "string")
+    if kind == "array":
+        return _example_list(schema, given, depth)
+    if kind == "object":
+        fields: Schema = schema.get("properties", {})
+        names = schema.get("required") or list(fields)[:1]
+        made = {name: example(fields.get(name, {}), None, depth + 1) for name in names}
+        rest = schema.get("additionalProperties", {})
+        other: Schema = cast("Schema", rest) if isinstance(rest, Mapping) else {}
+        return made if fields or rest is False else {"name": example(other, None, depth + 1)}
+    if kind in ("integer", "number"):
+        return max(schema.get("minimum", 10), min(schema.get("maximum", 10), 10))
+    return {"boolean": True, "null": None}.get(kind, "a")
+
+
+def _example_list(schema: Schema, given: Any, depth: int) -> list[Any]:
+    if places := schema.get("prefixItems"):
+        return [example(each, None, depth + 1) for each in places]
+    made = example(schema.get("items") or {}, None, depth + 1)
+    most = min(schema.get("maxItems", _FEW), _FEW)
+    words = re.findall(r"[\w+.-]+", given if isinstance(given, str) else "")
+    if made == "a" and 0 < len(words) <= most and len(given) <= _SHORT_CHARS:
+        return words
+    return [made] * min(max(1, schema.get("minItems", 1)), _FEW)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON with single quotes: a reply's JSON escapes double ones."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if "'" in text or "\\" in text else text.replace('"', "'")

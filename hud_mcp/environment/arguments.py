@@ -19,10 +19,10 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
-from hud_mcp.base.absent import ObjectReader
-from hud_mcp.base.schema import fault_words, plain_schema, read_texts
+from hud_mcp.base.reading import Reader, no_json, tell
+from hud_mcp.base.schema import plain_schema
 from hud_mcp.base.text import clip_repr
-from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
+from hud_mcp.errors import InvalidTask, InvalidTemplate
 from hud_mcp.values.context import Context
 
 T = TypeVar("T")
@@ -51,17 +51,6 @@ GradingArg = Annotated[list[T], Field(json_schema_extra={"x-hud-hint": "grading"
 
 FileRef = DataFileRef
 FilesArg = DataFilesArg
-
-
-_KINDS: tuple[tuple[type, str], ...] = (
-    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
-    (dict, "object"), (list, "array"),
-)  # fmt: skip
-"""The names of JSON's kinds. A boolean is an integer to Python, so it comes first."""
-
-
-_EXACT = 2**53
-"""Whole numbers below it are the same to every reader of JSON."""
 
 
 class Arguments:
@@ -108,12 +97,11 @@ class Arguments:
         self.defaults: dict[str, Any] = {}
         self._fields = {name: _field_name(i) for i, name in enumerate(fields)}
         self._model = self._build(fields)
-        self._plain = _plain_kinds(fields)
 
     @cached_property
-    def reader(self) -> ObjectReader:
+    def reader(self) -> Reader:
         """The reader of the arguments in the form that clients send."""
-        return ObjectReader(self.schema)
+        return Reader(self.schema)
 
     @property
     def required(self) -> frozenset[str]:
@@ -127,19 +115,17 @@ class Arguments:
             InvalidTask: Arguments are wrong; the text names each with its value and the expected
                 kind.
         """
-        if self._plain is not None and (found := self._plain.read(given)) is not None:
-            return found
         try:
             plain = to_jsonable_python(dict(given))
             raw = orjson.dumps(plain)
-        except (ValueError, TypeError) as exc:  # nested too deeply, among others
-            raise InvalidTask(f"{self.noun}: arguments are JSON values: {exc}.") from None
+        except (ValueError, TypeError):  # nested too deeply, among others
+            raise InvalidTask(f"{self.noun}: {tell([no_json(given)])}") from None
         if b"null" in raw:  # which is also what a number becomes that JSON does not have
             self._refuse_non_finite(plain)
         try:
             model = self._model.model_validate_json(raw, strict=True)
         except ValidationError as exc:
-            raise InvalidTask(self._explain(exc)) from None
+            raise InvalidTask(f"{self.noun}: {tell(self.reader.faults(exc, plain))}") from None
         return {name: getattr(model, field) for name, field in self._fields.items()}
 
     def parse_text(self, given: Mapping[str, str]) -> dict[str, Any]:
@@ -153,7 +139,7 @@ class Arguments:
         """
         optional = frozenset(self.names) - self.required
         kept = {n: text for n, text in given.items() if text != "" or n not in optional}
-        read = read_texts(kept, self.schema)
+        read = self.reader.read(kept)
         self.parse(read)
         return read
 
@@ -163,8 +149,7 @@ class Arguments:
                 json.dumps(value, allow_nan=False)
             except ValueError:
                 raise InvalidTask(
-                    f"{self.noun}: argument {name!r} must be finite numbers, got "
-                    f"{clip_value(value)}."
+                    f"{self.noun}: {name}: expected finite numbers, got {clip_repr(value)}."
                 ) from None
 
     def _infer(self, parameter: inspect.Parameter) -> Any:
@@ -212,63 +197,12 @@ class Arguments:
             except PydanticSerializationError:
                 raise InvalidTemplate(
                     f"{self.where}: {self.noun}: the default of {name!r} is not a JSON value: "
-                    f"{clip_value(field.default)}."
+                    f"{clip_repr(field.default)}."
                 ) from None
             self.schema["properties"][name].setdefault("default", default)
             self.defaults[name] = default
         withhold_answers(self.schema)
         return model
-
-    def _explain(self, exc: ValidationError) -> str:
-        parts: list[str] = []
-        hints: list[str] = []
-        for error in exc.errors(include_url=False)[:5]:
-            path, given = ".".join(str(p) for p in error["loc"]), error["input"]
-            if error["type"] == "extra_forbidden":
-                takes = ", ".join(self.names) or "none"
-                hint = did_you_mean(path, self.names)
-                parts.append(f"there is no argument {path!r}.{hint} It takes: {takes}")
-            elif error["type"] == "missing":
-                parts.append(f"argument {path!r} is required")
-            else:
-                expected, hint = shorten_choices(fault_words(error), given)
-                parts.append(f"argument {path!r} {expected}, got {clip_value(given)}")
-                hints.append(hint)
-        return f"{self.noun}: {'; '.join(parts)}.{''.join(hints)}"
-
-
-class _PlainKinds:
-    """Arguments that are plain texts, whole numbers and flags: nothing of them is converted."""
-
-    def __init__(self, declared: Mapping[str, tuple[type, Any]]) -> None:
-        self._kinds = {name: kind for name, (kind, _) in declared.items()}
-        empty = inspect.Parameter.empty
-        self._defaults = {n: default for n, (_, default) in declared.items() if default != empty}
-
-    def read(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the arguments of the call; None if they need the complete check."""
-        for name, value in given.items():
-            kind = self._kinds.get(name)
-            if kind is None or type(value) is not kind or not _fits(value):
-                return None
-        found = {**self._defaults, **given}
-        if len(found) != len(self._kinds):
-            return None
-        return {name: found[name] for name in self._kinds}
-
-
-def _fits(value: Any) -> bool:
-    """Whether every reader of JSON reads a value of a plain kind alike."""
-    return value.isascii() if isinstance(value, str) else -_EXACT < value < _EXACT
-
-
-def _plain_kinds(fields: Mapping[str, tuple[Any, Any]]) -> _PlainKinds | None:
-    for hint, default in fields.values():
-        if hint not in (str, int, bool):
-            return None
-        if default is not inspect.Parameter.empty and type(default) is not hint:
-            return None
-    return _PlainKinds(fields)
 
 
 def source_line(function: Callable[..., Any]) -> str:
@@ -311,11 +245,3 @@ def withhold_answers(schema: Mapping[str, Any]) -> None:
     for field in schema["properties"].values():
         if isinstance(field, dict) and cast("Any", field).get("x-hud-hint") == "grading":
             cast("dict[str, Any]", field).pop("default", None)
-
-
-def clip_value(value: Any, limit: int = 80) -> str:
-    """Return a JSON value and its kind, for an error: `'x' (string)`."""
-    text = clip_repr(value, limit)
-    other = "null" if value is None else type(value).__name__
-    kind = next((name for kind, name in _KINDS if isinstance(value, kind)), other)
-    return f"{text} ({kind})"

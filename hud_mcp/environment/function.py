@@ -16,10 +16,10 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from hud_mcp.base.schema import fault_words
-from hud_mcp.environment.arguments import clip_value, is_world, source_line
+from hud_mcp.base.reading import Reader, no_json, tell
+from hud_mcp.environment.arguments import is_world, source_line
 from hud_mcp.environment.prompt import Answer
-from hud_mcp.errors import InvalidEnvironment, InvalidTask, shorten_choices
+from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.registry import Entries
 from hud_mcp.values.call import FunctionConfig
 
@@ -284,11 +284,10 @@ class _Argument:
     def read(self, given: Any, signature: str) -> Any:
         try:
             return self.adapter.validate_json(orjson.dumps(given), strict=True)
-        except (ValidationError, TypeError) as exc:
-            why, hint = str(exc), ""
-            if isinstance(exc, ValidationError):
-                first = exc.errors(include_url=False)[0]
-                why, hint = shorten_choices(fault_words(first), given)
-            raise InvalidTask(
-                f"{signature}: argument {self.name!r} {why}, got {clip_value(given)}.{hint}"
-            ) from None
+        except TypeError:
+            raise InvalidTask(f"{signature}: {tell([no_json({self.name: given})])}") from None
+        except ValidationError as exc:
+            schema = self.adapter.json_schema()
+            fields = {"properties": {self.name: schema}, "$defs": schema.get("$defs", {})}
+            found = Reader(fields).faults(exc, {self.name: given}, self.name)
+            raise InvalidTask(f"{signature}: {tell(found[:1])}") from None

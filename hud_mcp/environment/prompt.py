@@ -10,21 +10,14 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.base.schema import fault_words
+from hud_mcp.base.reading import Reader
+from hud_mcp.base.schema import expected
 from hud_mcp.errors import InvalidTemplate
 
 __all__ = ["Answer", "AnswerType", "Prompt", "PromptMessage", "read_prompt", "type_schema"]
 
 
 T = TypeVar("T")
-_JSON_KINDS = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "object": "an object",
-    "string": "text",
-}
 
 
 @dataclass(frozen=True)
@@ -74,17 +67,17 @@ class AnswerType:
         """Return the reason that an answer lacks the declared type; None if it has the type."""
         if self._type is None or self.read(raw).is_valid:
             return None
-        kind = _JSON_KINDS.get((self.schema or {}).get("type", ""), "a value")
+        reader = Reader({**(self.schema or {}), "properties": {"": self.schema}})
+        wanted = expected(reader.schema["properties"][""]) or "a value"
         got = repr(raw if len(raw) <= _SHOWN_CHARS else raw[:_SHOWN_CHARS] + "…")
         problem = ""
         try:
             self._type.validate_json(raw)
         except ValidationError as exc:
-            first = exc.errors(include_url=False)[0]
-            path = ".".join(str(part) for part in first["loc"])
-            if path:
-                problem = f" In it, {path}: {fault_words(first)}."
-        return f"The answer should be {kind} (JSON), got {got}.{problem}"
+            if exc.errors()[0]["loc"]:
+                (fault, *_) = reader.faults(exc, {"": orjson.loads(raw)}, "")
+                problem = f" In it, {fault}.{fault.hint}"
+        return f"The answer should be {wanted} (JSON), got {got}.{problem}"
 
 
 def type_schema(annotation: Any, *, where: str, noun: str) -> dict[str, Any] | None:

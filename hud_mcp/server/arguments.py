@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from hud_mcp.base.absent import is_empty
-from hud_mcp.base.schema import TextReader, such_as
-from hud_mcp.errors import InvalidTask, LimitReached, clipped, did_you_mean
+from hud_mcp.base.reading import Fault, Reader, is_empty, no_json, tell
+from hud_mcp.base.schema import kind_of
+from hud_mcp.errors import InvalidTask, LimitReached
 from hud_mcp.values.action import ACTION_TYPES, MAX_WAIT_MS
 
 __all__ = [
@@ -124,15 +124,12 @@ ACTION: dict[str, Any] = {
 }
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "object": (dict,),
-    "array": (list,),
+_PLAIN: Mapping[str | None, frozenset[type]] = {
+    "string": frozenset((str,)),
+    "boolean": frozenset((bool,)),
+    None: frozenset((str, list, dict)),
 }
-_MOST_PROBLEMS = 5
+"""The types that are accepted unread, unless the value is empty; the last for a tool's parser."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +171,8 @@ def check_size(tool: str, given: Mapping[str, Any], max_bytes: int) -> None:
     """
     try:
         size = len(orjson.dumps(given, default=str))
-    except TypeError as exc:
-        raise InvalidTask(f"Invalid arguments for {tool}: {exc}. Nothing was done.") from None
+    except TypeError:
+        raise InvalidTask(f"Invalid arguments for {tool}: {tell([no_json(given)])}") from None
     if size > max_bytes:
         raise LimitReached(
             f"{tool}: the arguments have {size} bytes; the limit is {max_bytes}. Nothing was done."
@@ -209,8 +206,11 @@ class Arguments:
             for name, argument in arguments.items()
             if argument.kind is not None and not argument.has_parser
         }
-        self._texts = TextReader({"properties": read})
-        self._plain = {name: _plain_types(argument) for name, argument in arguments.items()}
+        self._reader = Reader({"properties": read})
+        self._plain = {
+            name: _PLAIN.get(None if each.has_parser else each.kind, frozenset())
+            for name, each in arguments.items()
+        }
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -231,54 +231,39 @@ class Arguments:
         """
         check_size(self._tool, given, max_bytes)
         kept: dict[str, Any] = {}
-        wrong: list[str | None] = []
+        wrong: list[Fault | None] = []
         for name, value in given.items():
             if value and type(value) in self._plain.get(name, ()):
                 kept[name] = value
             elif name in self._required or self._is_given(name, value):
-                kept[name] = self._texts.read_field(name, value)
+                kept[name] = self._reader.at(name).read(value)
                 wrong.append(self._problem(name, kept[name]))
         if wrong or not kept.keys() >= self._needs:
-            wrong += [f"{n!r} is required" for n in self._required if kept.get(n) is None]
-            if found := [each for each in wrong if each][:_MOST_PROBLEMS]:
-                raise InvalidTask(f"Invalid arguments for {self._tool}: {'; '.join(found)}.")
+            wrong += [Fault.missing("", n) for n in self._required if kept.get(n) is None]
+            if found := [each for each in wrong if each]:
+                raise InvalidTask(f"Invalid arguments for {self._tool}: {tell(found)}")
         return kept
 
     def _is_given(self, name: str, value: Any) -> bool:
-        if not is_empty(value):
-            return True
         argument = self._arguments.get(name)
         if value is None or argument is None:
             return value not in (None, "")
         if value == "":
             return argument.may_be_empty
-        kinds = (None, "array" if isinstance(value, list) else "object")
-        return argument.kind in kinds
+        if argument.has_parser and is_empty(value):
+            return argument.kind in (None, kind_of(value))
+        return not self._reader.at(name).is_absent(value)
 
-    def _problem(self, name: str, value: Any) -> str | None:
+    def _problem(self, name: str, value: Any) -> Fault | None:
         argument = self._arguments.get(name)
         if argument is None:
-            hint = did_you_mean(name, self._shown)
-            return f"there is no {name!r}.{hint} It takes {', '.join(self._shown)}"
-        kind = argument.kind
-        if argument.has_parser or kind is None or value is None:
+            return Fault.unknown("", name, self._shown)
+        if argument.has_parser or argument.kind is None or value is None:
             return None
-        if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-            wanted = f"{_article(kind)}{such_as(value) if kind == 'array' else ''}"
-            return f"{name!r} must be {wanted}, got {clipped(value)}"
-        if kind == "integer" and not -(2**63) <= value < 2**63:
-            return f"{name!r} must be an integer of 64 bits, got {clipped(value)}"
+        if not self._reader.at(name).fits(value):
+            return Fault.of(name, self._reader.at(name).schema, value)
+        if argument.kind == "integer" and not -(2**63) <= value < 2**63:
+            return Fault.of(name, {}, value, other="a whole number of 64 bits")
         if not argument.may_be_negative and value < 0:
-            return f"{name!r} must not be negative, got {value}"
+            return Fault.of(name, {"type": argument.kind, "minimum": 0}, value)
         return None
-
-
-def _plain_types(argument: Argument) -> frozenset[type]:
-    """Return the types that are accepted unread, unless the value is empty."""
-    if argument.has_parser or argument.kind is None:
-        return frozenset((str, list, dict))
-    return frozenset(_TYPES[argument.kind]) & frozenset((str, bool))
-
-
-def _article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"

@@ -11,15 +11,14 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.base import libraries, telemetry
-from hud_mcp.base.absent import drop_absent
-from hud_mcp.base.schema import fault_words, plain_schema
+from hud_mcp.base.reading import Reader, tell
+from hud_mcp.base.schema import plain_schema
 from hud_mcp.errors import (
     HudMcpError,
     InvalidTask,
     LimitReached,
     SessionNotFound,
     StoreFailed,
-    clipped,
     sole_cause,
 )
 from hud_mcp.record.values import Receipt
@@ -165,7 +164,7 @@ def tool_entry(
         name=name,
         title=title,
         description=description,
-        input_schema=plain_schema(schema),
+        input_schema=plain_schema(schema, closed=True),
         annotations=types.ToolAnnotations(title=None, **hints),
         # Otherwise Claude Code hides the tools of a server behind a search.
         _meta={"anthropic/alwaysLoad": True},
@@ -222,7 +221,8 @@ _YEARS = range(2000, 3000)
 _MOST_S = 86_400.0
 """The longest time in a turn. A longer one is refused, so that it spoils no sum."""
 
-_SCHEMA = ModelTurn.model_json_schema()
+_TURNS = Reader(ModelTurn.model_json_schema())
+_TURN = Reader({"properties": {"turn": _TURNS.schema}})
 
 _FULL = (
     f"A session records at most {TURNS} turns of its model, of {TURN_BYTES_IN_ALL} bytes in all; "
@@ -249,11 +249,12 @@ def read_turns(given: Any, *, max_bytes: int | None = None) -> list[ModelTurn]:
         raise InvalidTask(f"{len(rows)} turns in one call; at most {MOST_AT_ONCE} are taken.")
     turns: list[ModelTurn] = []
     for i, row in enumerate(rows):
+        told = _TURN.read({"turn": row}).get("turn", row)
         try:
-            turns.append(_read(row))
+            turns.append(_read(told))
         except (ValueError, RecursionError) as exc:
             which = f"turn {i}: " if len(rows) > 1 else ""
-            raise InvalidTask(f"No turn of a model: {which}{_fault(exc)}.") from None
+            raise InvalidTask(f"No turn of a model: {which}{_fault(exc, told)}") from None
     return turns
 
 
@@ -265,12 +266,7 @@ def _size(given: Any) -> int:
 
 
 def _read(row: Any) -> ModelTurn:
-    if isinstance(row, str):
-        turn = ModelTurn.model_validate_json(row)
-    else:
-        told = cast("dict[str, Any]", row)
-        kept = drop_absent(told, _SCHEMA) if isinstance(row, dict) else told
-        turn = ModelTurn.model_validate(kept)
+    turn = ModelTurn.model_validate(row)
     for name, at in (("started_at", turn.started_at), ("ended_at", turn.ended_at)):
         if at.year not in _YEARS:
             raise _Unbelievable(f"{name!r} is in the year {at.year}")
@@ -284,22 +280,14 @@ class _Unbelievable(ValueError):
     """Times that no turn has; the text names the fault."""
 
 
-def _fault(exc: Exception) -> str:
+def _fault(exc: Exception, row: Any) -> str:
     if isinstance(exc, _Unbelievable):
-        return str(exc)
+        return f"{exc}."
     if not isinstance(exc, ValidationError):
-        return "it is nested too deeply"
-    first = exc.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "missing":
-        return f"{where!r} is missing"
-    if first["type"] == "extra_forbidden":
-        return masked(f"there is no {where!r}; it takes {', '.join(ModelTurn.model_fields)}")
-    given = first["input"]  # It may have a key, which the log and the reply must not have.
-    said = (
-        f"{fault_words(first)}, got {clipped(masked(given) if isinstance(given, str) else given)}"
-    )
-    return masked(f"{where!r}: {said}" if where else said)
+        return "it is nested too deeply."
+    # It may have a key, which the log and the reply must not have, and no part of it.
+    shown = orjson.loads(masked(orjson.dumps(row).decode()))
+    return masked(tell(_TURNS.faults(exc, shown)[:1]))
 
 
 async def report(call: Call, turns: Sequence[ModelTurn]) -> str | None:

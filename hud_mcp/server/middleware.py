@@ -25,7 +25,7 @@ from opentelemetry.propagate import extract
 from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 from pydantic import ValidationError
 
-from hud_mcp.base.schema import fault_words
+from hud_mcp.base.reading import fault_words
 from hud_mcp.errors import clipped
 from hud_mcp.session.caller import Caller
 
@@ -130,7 +130,9 @@ def _faults(method: str, exc: ValidationError) -> str:
         if error["type"] == "missing":
             found.setdefault(path, f"{path} is required")
         else:
-            found.setdefault(path, f"{path} {fault_words(error)}, got {clipped(error['input'])}")
+            found.setdefault(
+                path, f"{path}: expected {fault_words(error)}, got {clipped(error['input'])}"
+            )
     return f"Invalid {method}: {'; '.join(list(found.values())[:_MOST_FAULTS])}."
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.base.reading import Fault
 from hud_mcp.environment import Environment
 from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
@@ -81,7 +82,7 @@ class OwnTool:
         rest, name = dict(given), self.tool.session_argument
         session = rest.pop(name, None) or rest.pop(OWN_SESSION, None)
         if session is not None and not isinstance(session, str):
-            raise InvalidTask(f"{self.name}: {name!r} must be a string.")
+            raise InvalidTask(f"{self.name}: {Fault.of(name, {'type': 'string'}, session)}.")
         return {"arguments": rest, **({"session": session} if session else {})}
 
     async def run(self, call: Call) -> dict[str, Any]:
@@ -97,20 +98,14 @@ class OwnTool:
                 f"{self.name} belongs to {whose} {last}; this session is in "
                 f"{session.environment.name!r}."
             )
-        given = call.arguments["arguments"]
-        args = given if tool.passes_through else _read(tool, given)
+        args, names = call.arguments["arguments"], tool.arguments.names
+        if not tool.passes_through:  # an unknown null is one that a framework filled in
+            kept = {k: v for k, v in args.items() if v is not None or k in names}
+            args = tool.arguments.reader.read(kept)
         with call.heartbeat(tool.name):
             exchange = Exchange(progress=call.progress) if tool.passes_through else None
             stepped = await session.call_tool(tool, args, call.look(), exchange)
         return passed_result(stepped, session) if stepped.reply else step_result(stepped, session)
-
-
-def _read(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read values from texts, and drop absent ones; the tool checks the rest."""
-    names = tool.arguments.names
-    return tool.arguments.reader.read(
-        {k: v for k, v in given.items() if v is not None or k in names}
-    )
 
 
 def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnTool]:

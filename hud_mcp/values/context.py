@@ -4,10 +4,13 @@ import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 from typing import Annotated, Any, cast
 
 from pydantic import Field, model_validator
 
+from hud_mcp.base.reading import Reader
+from hud_mcp.base.schema import kind_of
 from hud_mcp.errors import InvalidContext, did_you_mean
 from hud_mcp.values.action import Value
 
@@ -112,6 +115,12 @@ class ContextSpace:
                 raise InvalidContext(f"The context feature {feature.name!r} is declared twice.")
             self._features[feature.name] = feature
         self._default = {name: feature.default for name, feature in self._features.items()}
+
+    @cached_property
+    def reader(self) -> Reader:
+        """The reader of contexts in the form that clients send."""
+        kinds = {name: {"type": kind_of(value)} for name, value in self._default.items()}
+        return Reader({"type": "object", "properties": kinds})
 
     @property
     def features(self) -> tuple[ContextFeature, ...]:

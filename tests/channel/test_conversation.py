@@ -108,7 +108,7 @@ async def test_nothing_has_to_be_said_first(here: Served) -> None:
         ({"method": "tasks.start", "params": {"id": "aks"}}, -32602, "unknown task: 'aks'"),
         ({"method": "tasks.start", "params": {"id": "ask", "args": {"w": 1}}}, -32602, "'w'"),
         (
-            {"method": "tasks.start", "params": {"id": "rich", "args": {"count": "7"}}},
+            {"method": "tasks.start", "params": {"id": "rich", "args": {"count": "seven"}}},
             -32602,
             "count",
         ),

@@ -114,7 +114,7 @@ def test_a_value_of_many_is_suggested(tmp_path: Path) -> None:
     rows.write_text('{"env": "shop", "template": "visit", "args": {"country": "contry-77"}}\n')
     result = run("taskset", "validate", rows)
     assert result.exit_code == 1
-    assert "should be one of 130 values, such as 'country-0', 'country-1'" in result.stderr
+    assert "expected one of 130 values such as 'country-0', 'country-1'" in result.stderr
     assert "got 'contry-77' (string). Did you mean 'country-77'?" in result.stderr
     assert len(result.stderr) < 400
 

@@ -208,7 +208,7 @@ async def test_an_operation_that_is_misused_says_what_it_takes(server: Server) -
             ("hud-mcp/step", {"session": session, "look": {"image": "bmp"}}, "look: "),
             ("hud-mcp/step", {"session": session, "look": 3}, "look: "),
             ("hud-mcp/evaluate", {"session": session, "calls": 3}, "evaluate: 3 is not a call"),
-            ("hud-mcp/reset", {"session": session, "calls": [["put", {}]]}, "argument 'words'"),
+            ("hud-mcp/reset", {"session": session, "calls": [["put", {}]]}, "words: expected"),
         ):
             reply = await operate(peer, name, TOKEN, **arguments)
             assert reply.is_error

@@ -67,9 +67,9 @@ async def test_an_action_is_performed_with_its_arguments() -> None:
     [
         ("dym", {}, "Did you mean 'dim'? There are: dim {level, reason?}, press, out."),
         ("dim", {}, "argument 'level' is required. It is used as dim {level, reason?}."),
-        ("dim", {"level": None}, "argument 'level' should be a valid integer, got None (null)"),
-        ("dim", {"level": True}, "argument 'level' should be a valid integer, got True (boolean)"),
-        ("dim", {"level": 0}, "argument 'level' should be greater than or equal to 1, got 0"),
+        ("dim", {"level": None}, "level: expected a whole number of at least 1, got None"),
+        ("dim", {"level": True}, "level: expected a whole number of at least 1, got True"),
+        ("dim", {"level": 0}, "level: expected a whole number of at least 1, got 0"),
         ("press", {"hard": 1}, "there is no argument 'hard'. It takes: none"),
         ("out", {}, "It is off."),
     ],

@@ -113,16 +113,22 @@ def test_a_turn_that_is_nested_too_deeply_is_refused() -> None:
     ("given", "said"),
     [
         ("nonsense", "No turn of a model"),
-        ({}, "'started_at' is missing"),
-        ({**TURN, "thoughts": "x"}, "there is no 'thoughts'; it takes model, settings, text"),
-        ({**TURN, "usage": {"input": -1}}, "'usage.input': should be greater than or equal"),
+        ({}, "'started_at' is required"),
+        (
+            {**TURN, "thoughts": "x"},
+            "there is no argument 'thoughts'. It takes: model, settings, text",
+        ),
+        (
+            {**TURN, "usage": {"input": -1}},
+            "usage.input: expected a whole number of at least 0, got -1",
+        ),
         ([TURN, 5], "turn 1: "),
         ([TURN] * 101, "at most 100 are taken"),
         ({**TURN, "text": "x" * 1_100_000}, "at most 1048576 are read"),
         ({**TURN, "started_at": "0001-01-01T00:00:00+14:00"}, "'started_at' is in the year 1."),
         ({**TURN, "ended_at": "2026-01-04T03:04:05Z"}, "'ended_at' is 172800 s after 'started_at'"),
-        ({**TURN, "started_at": KEY}, "'started_at': should be a valid datetime"),
-        ({**TURN, KEY: 1}, "there is no '[masked]'"),
+        ({**TURN, "started_at": KEY}, "started_at: expected a time such as '2026-03-14T09:30:00Z'"),
+        ({**TURN, KEY: 1}, "there is no argument '[masked]'"),
     ],
 )
 async def test_a_turn_that_cannot_be_read_costs_the_call_nothing(
@@ -225,7 +231,7 @@ async def test_only_a_run_s_agent_has_the_tool_that_notes(tmp_path: Path) -> Non
                 assert "note" in [t.name for t in (await agent.client.list_tools()).tools]
                 assert (await agent.ok("note", turn=at(1))).structured == {"recorded": 1}
                 said = await agent.error("note", turn={"text": "x"})
-                assert said == "No turn of a model: 'started_at' is missing."
+                assert said == "No turn of a model: 'started_at' is required."
                 await call(agent, "step", {MODEL: at(2)})
                 await agent.ok("response", answer="x")
                 await agent.ok("note", turn=at(3))

@@ -77,7 +77,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"evaluate": ["pined", "x"]},
      "evaluate: environment 'asked' has no function 'pined'. Did you mean 'pinned'?"),
     ({"evaluate": [["pin", "x"]]}, "evaluate: 'pin' is a function for 'setup' and not"),
-    ({"evaluate": ["acted", "x"]}, "evaluate: acted(count): argument 'count' should be a valid"),
+    ({"evaluate": ["acted", "x"]}, "evaluate: acted(count): count: expected a whole number"),
     ({"evaluate": "acted"}, "evaluate: acted(count) takes 1 argument, got 0."),
     ({"evaluate": None}, "evaluate: it is empty"),
     ({"setup": ["fail", "fail"]}, "setup: ['fail', 'fail'] may be"),

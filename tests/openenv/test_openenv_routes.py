@@ -99,8 +99,8 @@ async def test_a_bad_message_is_told_and_the_connection_goes_on(
 @each_of(
     ("action", "text"),
     [
-        ({"actions": ["dance"]}, "actions.0"),
-        ({"actions": [3, {"type": "response", "text": "rug"}]}, "actions.0"),
+        ({"actions": ["dance"]}, "actions[0]"),
+        ({"actions": [3, {"type": "response", "text": "rug"}]}, "actions[0]"),
         ({"tool": "light", "arguments": [3]}, "arguments"),
         ({"tool": "dark"}, "dark"),
     ],

@@ -60,33 +60,49 @@ def test_what_was_meant_is_kept(
 @each_of(
     ("tool", "given", "said"),
     [
-        ("response", {}, "Invalid arguments for response: 'answer' is required."),
+        ("response", {}, "response: argument 'answer' is required."),
         ("response", {"answer": None}, "'answer' is required"),
-        ("response", {"answer": 5}, "'answer' must be a string, got 5"),
-        ("response", {"answer": ["a"]}, "'answer' must be a string, got ['a']"),
-        ("response", {"anwser": "5"}, "there is no 'anwser'. Did you mean 'answer'? It takes answ"),
+        ("response", {"answer": 5}, "answer: expected a string such as '5', got 5"),
+        ("response", {"answer": ["a"]}, "answer: expected a string, got ['a']"),
+        ("response", {"anwser": "5"}, "no argument 'anwser'. Did you mean 'answer'? It takes: ans"),
         ("act", {}, "'type' is required"),
-        ("act", {"type": 3}, "'type' must be a string, got 3"),
-        ("act", {"type": "click", "x": "12px"}, "'x' must be a number, got '12px'"),
-        ("act", {"type": "click", "x": True}, "'x' must be a number, got True"),
+        ("act", {"type": 3}, "type: expected one of 13 values such as 'click'"),
+        ("act", {"type": "click", "x": "12px"}, "x: expected a number such as 10, got '12px'"),
+        ("act", {"type": "click", "x": True}, "x: expected a number such as 10, got True"),
         (
             "act",
-            {"type": "press", "keys": "a"},
-            """'keys' must be an array, such as ["a"], got 'a'""",
+            {"type": "press", "keys": "[a]"},
+            "keys: expected a list such as ['a'], got '[a]'",
         ),
-        ("act", {"type": "wait", "time": 0.5}, "'time' must be an integer, got 0.5"),
-        ("act", {"type": "wait", "time": float("inf")}, "'time' must be an integer, got inf"),
-        ("act", {"type": "type", "enter_after": 1}, "'enter_after' must be a boolean, got 1"),
-        ("step", {"point": {"x": 1, "y": 1}}, "there is no 'point'"),
-        ("start_task", {"seed": "7.5"}, "'seed' must be an integer, got '7.5'"),
-        ("start_task", {"seed": True}, "'seed' must be an integer, got True"),
-        ("start_task", {"seed": 2**70}, "Invalid arguments for start_task: Integer exceeds 64-bit"),
-        ("start_task", {"context": {"a": 2**70}}, "Integer exceeds 64-bit range"),
-        ("start_task", {"arguments": "{"}, "'arguments' must be an object, got '{'"),
-        ("start_task", {"arguments": "[1]"}, "'arguments' must be an object, got '[1]'"),
-        ("list_tasks", {"offset": -1}, "'offset' must not be negative, got -1"),
-        ("cancel_task", {"session": 5}, "'session' must be a string, got 5"),
-        ("task_status", {"session": "\ud800"}, "Invalid arguments for task_status: str is not"),
+        ("act", {"type": "wait", "time": 0.5}, "time: expected a whole number such as 10, got 0.5"),
+        (
+            "act",
+            {"type": "wait", "time": float("inf")},
+            "time: expected a whole number such as 10, got inf",
+        ),
+        ("act", {"type": "type", "enter_after": 1}, "enter_after: expected true or false, got 1"),
+        ("step", {"point": {"x": 1, "y": 1}}, "there is no argument 'point'"),
+        ("start_task", {"seed": "7.5"}, "seed: expected a whole number such as 10, got '7.5'"),
+        ("start_task", {"seed": True}, "seed: expected a whole number such as 10, got True"),
+        ("start_task", {"seed": 2**70}, "start_task: seed: a whole number has at most 64 bits"),
+        ("start_task", {"context": {"a": 2**70}}, "context: a whole number has at most 64 bits"),
+        (
+            "start_task",
+            {"arguments": "{"},
+            "arguments: expected an object such as {'name': 'a'}, got '{'",
+        ),
+        (
+            "start_task",
+            {"arguments": "[1]"},
+            "arguments: expected an object such as {'name': 'a'}, got '[1]'",
+        ),
+        ("list_tasks", {"offset": -1}, "offset: expected a whole number of at least 0, got -1"),
+        ("cancel_task", {"session": 5}, "session: expected a string such as '5', got 5"),
+        (
+            "task_status",
+            {"session": "\ud800"},
+            "task_status: session: a text has half of a character",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_came(
@@ -102,8 +118,8 @@ def test_several_wrong_arguments_are_named_at_once() -> None:
     """And only a few of very many."""
     with pytest.raises(InvalidTask) as caught:
         clean("act", {"x": "a", "y": "b", **{f"nope{i}": 1 for i in range(50)}})
-    assert "'x' must be" in str(caught.value)
-    assert "'y' must be" in str(caught.value)
+    assert "x: expected" in str(caught.value)
+    assert "y: expected" in str(caught.value)
     assert str(caught.value).count("; ") == 4
 
 

@@ -80,9 +80,12 @@ async def test_a_tool_from_outside_is_called_and_names_the_argument_that_is_wron
         done = await client.call_tool("measure_text", {"text": "tea", "unit": None})
         assert done.structured_content == {"letters": 3}
         for given, said in (
-            ({"text": 5}, "Invalid arguments for measure_text: 'text' must be a string, got 5."),
-            ({}, "Invalid arguments for measure_text: 'text' is required."),
-            ({"text": "tea", "txet": "x"}, "there is no 'txet'. Did you mean 'text'?"),
+            (
+                {"text": 5},
+                "Invalid arguments for measure_text: text: expected a string such as '5', got 5.",
+            ),
+            ({}, "Invalid arguments for measure_text: argument 'text' is required."),
+            ({"text": "tea", "txet": "x"}, "there is no argument 'txet'. Did you mean 'text'?"),
         ):
             refused = await client.call_tool("measure_text", given)
             assert refused.is_error

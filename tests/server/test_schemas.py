@@ -453,5 +453,5 @@ async def test_what_hosts_send_as_text_is_taken_by_tools_of_an_environment_and_b
     assert taken.content[0].text == "(1, 2) [(3, 4)] ['5'] [6]"  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     assert refused_call.is_error
     said = refused_call.content[0].text  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    assert "'ends' should be an array" in said
+    assert "ends: expected a list such as [10, 10], got '1 to 2'" in said
     assert "tuple" not in said

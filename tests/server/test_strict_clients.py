@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from tables import each_of
 
 from hud_mcp import Browser, Gymnasium, Shell
-from hud_mcp.base.absent import admits, drop_absent
+from hud_mcp.base.reading import Reader, admits
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidAction
 from hud_mcp.server.tools import CORE
@@ -194,7 +194,7 @@ def test_nested_objects_lose_what_is_absent_in_them(
     given: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     """What is required stays, so that its reader can name it."""
-    assert drop_absent(given, NESTED) == kept
+    assert Reader(NESTED).read(given) == kept
 
 
 REFERRED = {
@@ -219,7 +219,7 @@ REFERRED = {
 )
 def test_what_a_schema_refers_to_counts(given: dict[str, Any], kept: dict[str, Any]) -> None:
     """As of the arguments of an author that are models, and of objects by name."""
-    assert drop_absent(given, REFERRED) == kept
+    assert Reader(REFERRED).read(given) == kept
 
 
 @each_of(
@@ -254,6 +254,6 @@ def test_a_core_tool_s_arguments_are_those_that_were_meant(
 )
 def test_what_is_dropped_is_dropped_once(drawn: dict[str, Any]) -> None:
     """Nothing is left that would be dropped again, and nothing is added."""
-    kept = drop_absent(drawn, NESTED)
+    kept = Reader(NESTED).read(drawn)
     assert set(kept) <= set(drawn)
-    assert drop_absent(kept, NESTED).keys() <= kept.keys()
+    assert Reader(NESTED).read(kept).keys() <= kept.keys()

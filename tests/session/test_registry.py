@@ -143,7 +143,10 @@ async def test_places_are_pixels_of_the_picture_shown_both_ways(tmp_path: Path) 
     [
         ({"template": "aks"}, "no template 'aks'. Did you mean 'ask'?"),
         ({"template": "ask", "args": {"nubmer": 1}}, "no argument 'nubmer'. Did you mean"),
-        ({"template": "ask", "args": {"number": "1"}}, "'number' should be a valid integer"),
+        (
+            {"template": "ask", "args": {"number": "1"}},
+            "number: expected a whole number such as 10",
+        ),
         ({"template": "ask", "context": {"gravity": 1}}, "no feature 'gravity'"),
     ],
 )

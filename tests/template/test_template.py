@@ -86,7 +86,7 @@ def test_a_minted_task_round_trips_through_json() -> None:
     ("args", "kwargs", "said"),
     [
         ((), {}, "template 'count': argument 'word' is required."),
-        ((1,), {}, "argument 'word' should be a valid string, got 1 (integer)"),
+        ((1,), {}, "word: expected a string such as '1', got 1"),
         (("a", "b", "c"), {}, "template 'count' takes 2 arguments, got 3."),
         (("a",), {"word": "b"}, "template 'count': argument 'word' was given twice."),
         (("a",), {"leter": "b"}, "no argument 'leter'. Did you mean 'letter'? It takes: word, le"),
@@ -311,10 +311,10 @@ def test_an_answer_is_read_as_the_declared_type_or_kept_as_text(
     ("returns", "raw", "said"),
     [
         (float, "2.5", None),
-        (float, "abc", "The answer should be a number (JSON), got 'abc'."),
+        (float, "abc", "The answer should be a number such as 10 (JSON), got 'abc'."),
         (bool, "perhaps", "The answer should be true or false (JSON), got 'perhaps'."),
-        (Total, '{"amount": "x"}', "In it, amount: should be a valid number"),
-        (list[int], '[1, "x"]', "In it, 1: should be a valid integer"),
+        (Total, '{"amount": "x"}', "In it, amount: expected a number such as 10, got 'x'."),
+        (list[int], '[1, "x"]', "In it, [1]: expected a whole number such as 10, got 'x'."),
         (float, "x" * 999, "x" * 80 + "…'."),
         (None, "abc", None),
     ],

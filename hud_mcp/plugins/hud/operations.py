@@ -42,6 +42,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.record.values import Receipt
 from hud_mcp.server.results import error_result, structured_result
+from hud_mcp.server.tools.step import as_taken
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR, Caller
 from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions
@@ -142,6 +143,7 @@ class Operations:
             raise InvalidTask(f"after_step: expected a whole number, got {after_step!r}.")
         session = await self._living(params)
         look = read_look(params, session)
+        actions = as_taken(actions, session.environment, self._sessions.environments.values())
         stepped = await session.step(
             actions, look, deliver_image=look.image is not None, after_step=after_step
         )

@@ -6,12 +6,13 @@ from typing import Any, cast
 import anyio
 
 from hud_mcp.agents.agent import answer_text
+from hud_mcp.base.reading import Fault, Reader
 from hud_mcp.environment.task import Task
 from hud_mcp.plugins.openenv.tools import ANSWER, listed_tools, plain_values, world_actions
 from hud_mcp.server.call import PLAIN, VALUES
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.caller import LOOK, Caller
-from hud_mcp.values.action import is_answer
+from hud_mcp.values.action import action_rows, is_answer, no_type
 from hud_mcp.values.call import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
 
 Row = dict[str, Any]
@@ -23,6 +24,8 @@ _TAKES = frozenset(
 _OBSERVE = ("text", "image", "both", "values")
 _UNGRADED = ("none", "error")
 _ALL = "all"
+_KINDS = {"seed": "integer", "index": "integer", "arguments": "object"}
+_READER = Reader({"properties": {name: {"type": kind} for name, kind in _KINDS.items()}})
 
 
 class Refused(Exception):  # as the project's errors are named
@@ -69,6 +72,7 @@ class Episode:
         Raises:
             Refused: There is no such task, or an argument is wrong. Nothing was started.
         """
+        given = _READER.read(given)
         observe = given.get("observe", "text")
         if observe not in _OBSERVE:
             raise Refused(f"observe: {observe!r} is not one of {', '.join(_OBSERVE)}.")
@@ -147,9 +151,9 @@ class Episode:
     async def _perform(self, given: Mapping[str, Any]) -> Row:
         tool = given.get("tool") or (given.get("tool_name") if "tool_name" in given else None)
         if tool is not None:
-            arguments: Any = given.get("arguments") or {}
+            arguments = _READER.read(given).get("arguments", {})
             if not isinstance(arguments, Mapping):
-                raise Refused(f"arguments: {arguments!r} is not an object.")
+                raise Refused(f"{Fault.of('arguments', {'type': 'object'}, arguments)}.")
             reply = await self._use(str(tool), cast("Row", arguments))
             return reply if "tool" in given else _as_openenv(str(tool), reply)
         if "answer" in given:
@@ -291,8 +295,8 @@ class Episode:
         """Return the arguments of `start_task` for a reset; Refused for an unknown task."""
         asked: Row = {name: given[name] for name in _STARTS if given.get(name) is not None}
         seed: Any = given.get("seed")
-        if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
-            raise Refused(f"seed: {seed!r} is not an integer.")
+        if seed is not None and not _READER.at("seed").fits(seed):
+            raise Refused(f"{Fault.of('seed', {'type': 'integer'}, seed)}.")
         task: Any = given.get("task")
         if isinstance(task, Mapping):
             task = cast("Row", task).get("id")
@@ -334,13 +338,12 @@ def split_of(task: Task) -> str:
 
 def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the actions of a step, in any of its forms, or raise Refused."""
-    several: Any = given.get("actions")
-    if isinstance(several, list):
-        rows = cast("list[Mapping[str, Any]]", several)
+    if given.get("actions") is not None:
+        rows = action_rows(given["actions"])
         for place, row in enumerate(rows):
-            if not isinstance(cast("Any", row), Mapping):
-                raise Refused(f"actions.{place}: {row!r} is not an object with a `type`.")
-        return rows
+            if not isinstance(row, Mapping):
+                raise Refused(f"actions[{place}]: {no_type(row)}")
+        return list(rows)
     if "type" in given:
         return [{name: value for name, value in given.items() if name != "metadata"}]
     if "action" in given:

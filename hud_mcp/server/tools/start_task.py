@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.base.absent import is_empty
+from hud_mcp.base.reading import is_empty
 from hud_mcp.base.text import clip
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
@@ -139,7 +139,7 @@ def _context(given: Mapping[str, Any], space: ContextSpace) -> dict[str, Any] | 
     features = {feature.name: feature for feature in space.features}
     return {
         name: value
-        for name, value in context.items()
+        for name, value in space.reader.read(context).items()
         if not _is_filler(value) or (name in features and not features[name].problem(value))
     } or None
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from hud_mcp.base.absent import ObjectReader
+from hud_mcp.base.reading import Reader
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.record.values import Receipt
@@ -124,20 +124,18 @@ def as_taken(
         if isinstance(action, CustomAction) and action.args:
             reader = _custom_readers(environment, tuple(served)).get(action.action)
             args = action.args if reader is None else reader.read(action.args)
-            if args != action.args:
+            if args is not action.args:
                 taken[i] = action.model_copy(update={"args": args})
     return tuple(taken)
 
 
 @lru_cache(maxsize=256)
-def _custom_readers(
-    environment: Environment, served: tuple[Environment, ...]
-) -> dict[str, ObjectReader]:
+def _custom_readers(environment: Environment, served: tuple[Environment, ...]) -> dict[str, Reader]:
     """Return a reader for each custom action. They are made once, because each step uses them."""
     schemas = [s for e in (environment, *served) for s in e.world.custom_actions.values()]
     every = frozenset[str]().union(*(each.get("properties", {}) for each in schemas))
     known = environment.world.custom_actions
-    return {name: ObjectReader(schema, others=every) for name, schema in known.items()}
+    return {name: Reader(schema, others=every) for name, schema in known.items()}
 
 
 def _look(call: Call, environment: Environment, kind: str, actions: Iterable[Action]) -> Look:

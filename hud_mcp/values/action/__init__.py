@@ -37,7 +37,14 @@ from hud_mcp.values.action.language import (
     WaitAction,
     is_answer,
 )
-from hud_mcp.values.action.reading import flat_fields, flat_schemas, parse_action, parse_actions
+from hud_mcp.values.action.reading import (
+    action_rows,
+    flat_fields,
+    flat_schemas,
+    no_type,
+    parse_action,
+    parse_actions,
+)
 
 __all__ = [
     "ACTION_CLASSES",
@@ -65,10 +72,12 @@ __all__ = [
     "TypeAction",
     "Value",
     "WaitAction",
+    "action_rows",
     "flat_fields",
     "flat_schemas",
     "is_answer",
     "needs_target",
+    "no_type",
     "parse_action",
     "parse_actions",
     "place_words",

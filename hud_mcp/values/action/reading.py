@@ -9,8 +9,8 @@ from typing import Any, Union, cast, get_args, get_origin
 import orjson
 from pydantic import ValidationError
 
-from hud_mcp.base.absent import admits, is_empty
-from hud_mcp.base.schema import fault_words, plain_field, plain_schema, read_texts
+from hud_mcp.base.reading import Fault, Reader, is_empty, tell
+from hud_mcp.base.schema import plain_field, plain_schema
 from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import InvalidAction, did_you_mean
 from hud_mcp.values.action.action import ACTION_CLASSES, ACTION_TYPES, Action, Point, needs_target
@@ -32,27 +32,31 @@ def parse_action(
     if isinstance(raw, Action):
         return raw
     if isinstance(raw, str):
-        raw = _from_text(raw)
+        (raw, *_) = action_rows([raw])
     kind = raw.get("type") if isinstance(raw, Mapping) else None
     known = ACTION_CLASSES.get(kind) if isinstance(kind, str) else None
     if known is None or not isinstance(raw, Mapping):
-        raise InvalidAction(f"{where}: {_no_type(raw)}")
+        raise InvalidAction(f"{where}: {no_type(raw)}")
     form = _form(known)
     if not raw.keys() <= form.both:
         _refuse_unknown(raw, known, where)
-    fields = form.nested_of(raw)
+    fields = form.reader.read(form.nested_of(raw))
     try:
-        action = known.model_validate(fields)
-    except ValidationError:
-        action = _read_again(known, fields, where)
+        try:  # strictly, as JSON: a list is a tuple there, and 1 is no flag
+            action = known.model_validate_json(orjson.dumps(fields), strict=True)
+        except TypeError:  # a Python program's own values
+            action = known.model_validate(fields)
+    except ValidationError as exc:
+        raise InvalidAction(f"{where}: {_explain(exc, known, fields)}") from None
     if pointed and form.is_aimed and action.is_aimless:
         raise InvalidAction(f"{where}: {needs_target(action.type)}.")
     return action
 
 
-def _no_type(raw: Any) -> str:
+def no_type(raw: Any) -> str:
+    """Return the fault of a value that is no action, or of no known type."""
     if not isinstance(raw, Mapping):
-        return f"expected an object with a 'type', got {clip_repr(raw)}."
+        return f"expected an object such as {{'type': 'screenshot'}}, got {clip_repr(raw)}."
     kind = cast("Mapping[str, Any]", raw).get("type")
     return (
         f"unknown type {clip_repr(kind)}.{did_you_mean(kind, ACTION_TYPES)} "
@@ -73,21 +77,26 @@ def _refuse_unknown(raw: Mapping[str, Any], known: type[Action], where: str) -> 
         )
 
 
-def _read_again(known: type[Action], fields: Mapping[str, Any], where: str) -> Action:
-    """Read fields of which some may have come as their JSON texts."""
-    try:
-        return known.model_validate(read_texts(fields, known.model_json_schema()))
-    except ValidationError as exc:
-        raise InvalidAction(f"{where}: {_explain(exc, known)}") from None
+_ROWS = Reader(
+    {"properties": {"actions": {"type": "array", "items": {"type": "object"}}}}
+)  # fmt: skip
 
 
-def _from_text(text: str) -> Any:
-    """Return the JSON of a text; the text itself unless it is an object or a list."""
-    try:
-        read: Any = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text
-    return cast("Any", read) if isinstance(read, dict | list) else text
+def action_rows(raw: Any) -> Sequence[Any]:
+    """Return the actions of a list, or of its JSON text, unread; one alone is a list of one.
+
+    Raises:
+        InvalidAction: It is neither.
+    """
+    given = _ROWS.read({"actions": raw}).get("actions", ())
+    if isinstance(given, Action):
+        return (given,)
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise InvalidAction(
+            "actions: expected a list of actions such as [{'type': 'screenshot'}], "
+            f"got {clip_repr(given)}."
+        )
+    return cast("Sequence[Any]", given)
 
 
 def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
@@ -97,16 +106,8 @@ def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
         InvalidAction: An action is bad; the text names the first as ``actions[i]``. None was
             performed.
     """
-    if raw is None:
-        return ()
-    if isinstance(raw, str):
-        raw = _from_text(raw)
-    if isinstance(raw, Mapping | Action):
-        return (parse_action(cast("Mapping[str, Any] | Action", raw), pointed=pointed),)
-    if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
-        raise InvalidAction(f"actions: expected a list of actions, got {clip_repr(raw)}.")
     actions: list[Action] = []
-    for i, item in enumerate(cast("Sequence[Any]", raw)):
+    for i, item in enumerate(action_rows(raw)):
         actions.append(parse_action(item, where=f"actions[{i}]", pointed=pointed))
     return tuple(actions)
 
@@ -134,10 +135,6 @@ def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-_EMPTIES = frozenset((str, list, dict))
-_NOTHINGS: tuple[Any, ...] = (None, "", [], {})
-
-
 @dataclass(frozen=True)
 class _Form:
     """The forms of one class of action.
@@ -148,7 +145,7 @@ class _Form:
         both: The fields of either form.
         places: Its fields that are places, each with the names of the two numbers.
         is_aimed: Whether it acts at the pointer if it names no place.
-        empties: By field, the kinds whose empty text, list or object is a value of it.
+        reader: Reads its fields.
     """
 
     nested: frozenset[str]
@@ -156,18 +153,10 @@ class _Form:
     both: frozenset[str]
     places: tuple[tuple[str, str, str], ...]
     is_aimed: bool
-    empties: Mapping[str, frozenset[type]]
+    reader: Reader
 
     def nested_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Drop absent fields and those of another type; fold x and y into a point."""
-        if self.places or not raw.keys() <= self.nested:
-            return self._folded(raw)
-        for value in raw.values():
-            if value in _NOTHINGS:
-                return self._folded(raw)
-        return dict(raw)
-
-    def _folded(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         kept = {
             name: value
             for name, value in raw.items()
@@ -193,9 +182,8 @@ class _Form:
         return kept
 
     def _is_absent(self, name: str, value: Any) -> bool:
-        if not is_empty(value) or value is None:
-            return value is None
-        return name in Action.model_fields or type(value) not in self.empties.get(name, _EMPTIES)
+        is_note = name in Action.model_fields and is_empty(value)
+        return value is None or is_note or self.reader.at(name).is_absent(value)
 
 
 def _is_filler(place: Any) -> bool:
@@ -213,16 +201,8 @@ def _form(known: type[Action]) -> _Form:
     nested = frozenset(fields)
     flat = (nested - set(names)) | {axis for _, *axes in places for axis in axes}
     is_aimed = known.is_aimless is not Action.is_aimless
-    return _Form(nested, flat, nested | flat, places, is_aimed, _empties(known))
-
-
-def _empties(known: type[Action]) -> dict[str, frozenset[type]]:
-    schema = known.model_json_schema()
-    definitions = schema.get("$defs", {})
-    return {
-        name: frozenset(kind for kind in _EMPTIES if admits(field, kind(), definitions))
-        for name, field in schema["properties"].items()
-    }
+    reader = Reader(plain_schema(known.model_json_schema()))
+    return _Form(nested, flat, nested | flat, places, is_aimed, reader)
 
 
 def _axes(name: str) -> tuple[str, str]:
@@ -236,20 +216,13 @@ def _is_place(annotation: Any) -> bool:
     return Point in get_args(annotation) if is_union else annotation is Point
 
 
-def _explain(exc: ValidationError, known: type[Action]) -> str:
-    kind = known.model_fields["type"].default
-    flat = {f"{name}.{axis}": each for name, x, y in _form(known).places
+def _explain(exc: ValidationError, known: type[Action], fields: Mapping[str, Any]) -> str:
+    form, kind = _form(known), known.model_fields["type"].default
+    flat = {f"{name}.{axis}": each for name, x, y in form.places
             for axis, each in (("x", x), ("y", y))}  # fmt: skip
-    parts: list[str] = []
-    wrong = exc.errors(include_url=False)
-    inside = {each["loc"][:-1] for each in wrong}
-    for error in [e for e in wrong if e["type"] != "too_short" or e["loc"] not in inside][:5]:
-        path = ".".join(str(part) for part in error["loc"])
-        path = flat.get(path, path)
-        if error["type"] == "missing":
-            parts.append(f"{kind!r} needs {path}")
-        elif error["type"] == "value_error":
-            parts.append(fault_words(error))
-        else:
-            parts.append(f"{path}: {fault_words(error)}, got {clip_repr(error['input'])}")
-    return "; ".join(parts) + "."
+    found: list[Fault] = []
+    for fault in form.reader.faults(exc, fields):
+        path = flat.get(fault.path, fault.path)
+        needs = Fault("", f"{kind!r} needs {path}")
+        found.append(needs if fault.is_missing else fault._replace(path=path))
+    return tell(found)

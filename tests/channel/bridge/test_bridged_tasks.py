@@ -83,12 +83,12 @@ async def test_a_typed_answer_is_read_there(asked: Bridged) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"a": "seven"}, "argument 'a' should be of type integer, got 'seven' (string)"),
+        ({"a": "seven"}, "a: expected a whole number such as 10, got 'seven'"),
         ({}, "argument 'a' is required"),
         ({"a": 1, "stile": "plain"}, "there is no argument 'stile'. Did you mean 'style'?"),
-        ({"a": 1, "style": "rude"}, "should be one of 'plain', 'formal', got 'rude'"),
+        ({"a": 1, "style": "rude"}, "expected one of 'plain', 'formal', got 'rude'"),
         ({"a": float("inf")}, "finite"),
-        ({"a": True}, "argument 'a' should be of type integer, got True (boolean)"),
+        ({"a": True}, "a: expected a whole number such as 10, got True"),
     ],
 )
 async def test_wrong_arguments_are_refused_before_anything_starts(

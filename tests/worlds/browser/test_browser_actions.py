@@ -205,11 +205,11 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("goto", {"link": "/"}, "there is no argument 'link'. It takes: url"),
     ("goto", {}, "argument 'url' is required"),
     ("goto", {}, "used as goto {url}"),
-    ("goto", {"url": 7}, "'url' should be a valid string, got 7"),
-    ("answer_dialogs", {"accept": "no"}, "'accept' should be a valid boolean, got 'no'"),
-    ("switch_tab", {"index": True}, "'index' should be a valid integer, got True"),
+    ("goto", {"url": 7}, "url: expected a string such as '7', got 7"),
+    ("answer_dialogs", {"accept": "no"}, "accept: expected true or false, got 'no'"),
+    ("switch_tab", {"index": True}, "index: expected a whole number"),
     ("select_option", {"selector": "#s"}, "used as select_option {values, ref?, selector?}"),
-    ("select_option", {"values": True, "selector": "#s"}, "'values' should be an array"),
+    ("select_option", {"values": True, "selector": "#s"}, "values: expected a list"),
     ("back", {"steps": 2}, "there is no argument 'steps'"),
 )
 

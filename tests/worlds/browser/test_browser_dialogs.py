@@ -76,4 +76,4 @@ async def test_a_choice_that_is_neither_yes_nor_no_is_refused(browse: Browse) ->
     """A text such as 'false' is not taken for yes."""
     world = await browse(PAGES)
     told = await refusal(world, custom("answer_dialogs", accept="false"))
-    assert "'accept' should be a valid boolean, got 'false'" in told
+    assert "accept: expected true or false, got 'false'" in told

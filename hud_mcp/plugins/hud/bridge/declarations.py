@@ -18,9 +18,10 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 
+from hud_mcp.base.reading import Fault, place_of, tell
 from hud_mcp.base.schema import plain_schema
 from hud_mcp.environment import Environment
-from hud_mcp.environment.arguments import Arguments, clip_value, withhold_answers
+from hud_mcp.environment.arguments import Arguments, withhold_answers
 from hud_mcp.environment.prompt import AnswerType
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
@@ -33,7 +34,6 @@ from hud_mcp.errors import (
     HudMcpError,
     InvalidEnvironment,
     InvalidTask,
-    did_you_mean,
     sole_cause,
 )
 from hud_mcp.plugins.hud.bridge.proxy import ToolServer, list_tools, server_problem
@@ -105,38 +105,23 @@ class SchemaArguments(Arguments):
         plain = dict(given)
         try:
             self._refuse_non_finite(plain)
-            errors = list(islice(self._errors(plain), _SHOWN_ERRORS))
+            found = cast("Iterator[ValidationError]", self._check.iter_errors(plain))  # pyright: ignore[reportUnknownMemberType]
+            errors = list(islice(found, _SHOWN_ERRORS))
         except RecursionError:
             raise InvalidTask(f"{self.noun}: its arguments are nested too deeply.") from None
         if errors:
-            raise InvalidTask(f"{self.noun}: {'; '.join(map(self._explanation, errors))}.")
+            raise InvalidTask(f"{self.noun}: {tell(map(self._fault, errors))}")
         return {self._renamed.get(name, name): value for name, value in plain.items()}
 
-    def _errors(self, given: Mapping[str, Any]) -> "Iterator[ValidationError]":
-        return cast("Iterator[ValidationError]", self._check.iter_errors(given))  # pyright: ignore[reportUnknownMemberType]
-
-    def _explanation(self, error: ValidationError) -> str:
-        path = ".".join(str(part) for part in error.absolute_path)
-        instance, kind = cast("Any", error.instance), str(error.validator)
-        wanted = cast("Any", error.validator_value)
-        if kind == "required":
-            missing = [name for name in wanted if name not in instance]
-            inside = f" in {path!r}" if path else ""
-            return f"argument {missing[0]!r} is required{inside}" if missing else error.message
-        if kind == "additionalProperties" and not path:
-            unknown = sorted(set(instance) - set(self.names))
-            takes = ", ".join(self.names) or "none"
-            hint = did_you_mean(unknown[0], self.names) if unknown else ""
-            return f"there is no argument {unknown[0]!r}.{hint} It takes: {takes}"
-        if kind == "type":
-            names = wanted if isinstance(wanted, str) else " or ".join(map(str, wanted))
-            return f"argument {path!r} should be of type {names}, got {clip_value(instance)}"
-        if kind == "enum":
-            choices = ", ".join(repr(choice) for choice in wanted)
-            return f"argument {path!r} should be one of {choices}, got {clip_value(instance)}"
-        if kind in ("anyOf", "oneOf"):
-            return f"argument {path!r} is of none of its types, got {clip_value(instance)}"
-        return f"argument {path!r}: {error.message[:200]}" if path else error.message[:200]
+    def _fault(self, error: ValidationError) -> Fault:
+        path = place_of(error.absolute_path)
+        instance, wanted = cast("Any", error.instance), cast("Any", error.validator_value)
+        if error.validator == "required":
+            return Fault.missing(path, next(name for name in wanted if name not in instance))
+        if error.validator == "additionalProperties" and not path:
+            return Fault.unknown(path, min(set(instance) - set(self.names)), self.names)
+        schema = cast("dict[str, Any]", error.schema)
+        return Fault.of(path, schema, instance, other=error.message[:200])
 
 
 def _rename(schema: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

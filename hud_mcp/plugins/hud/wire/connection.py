@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hud_mcp.agents.agent import answer_text
+from hud_mcp.base.reading import Reader
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.plugins.hud.operations import OPERATIONS, Operations
@@ -42,6 +43,7 @@ _STOP_S = 10.0
 _WRITE_S = 30.0
 """Seconds that an agent may leave its replies unread."""
 
+_ARGS = Reader({"properties": {"args": {"type": "object"}}})
 Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -315,10 +317,11 @@ class Connection:
         task_id, args = params.get("id"), params.get("args")
         if not isinstance(task_id, str):
             raise RpcError(INVALID_PARAMS, "tasks.start: 'id' must be a string")
-        if args is not None and not isinstance(args, dict):
+        self._check_size("tasks.start: 'args'", args)
+        args = _ARGS.read({"args": args}).get("args", {})
+        if not isinstance(args, dict):
             raise RpcError(INVALID_PARAMS, "tasks.start: 'args' must be an object")
-        given = cast("dict[str, Any]", args or {})
-        self._check_size("tasks.start: 'args'", given)
+        given = cast("dict[str, Any]", args)
         return started(await self._service.hud_sessions.start(self._hud, task_id, given))
 
     async def _grade(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -278,7 +278,8 @@ class HudSessions:
         """
         name, tasks = self._environment.name, self._sessions.tasks
         if task_id in self._environment.templates:
-            return self._sessions.catalogue.mint(task_id, args, environment=name)
+            read = self._environment.templates[task_id].arguments.reader.read(args)
+            return self._sessions.catalogue.mint(task_id, read, environment=name)
         if task_id in tasks and tasks[task_id].env == name:
             if args:
                 raise InvalidTask(

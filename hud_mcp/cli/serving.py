@@ -74,6 +74,7 @@ async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -
         deadline = Deadline(sessions.kill)
         try:
             sessions.begin()
+            await sessions.prepare()
             await service("published tools")(sessions)
             if options["without_mcp"]:
                 tools = LocalTools(sessions, image=options["image"])

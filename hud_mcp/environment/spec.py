@@ -23,6 +23,7 @@ from hud_mcp.values.needs import Needs
 from hud_mcp.values.observation import Look, Observation
 
 if TYPE_CHECKING:
+    from hud_mcp.environment.environment import Environment
     from hud_mcp.environment.function import Function
     from hud_mcp.environment.template import Template
     from hud_mcp.environment.tool import Tool
@@ -83,10 +84,7 @@ class Shared:
         """Close all services at once; a failure of one does not keep the others open.
 
         After `within_s` seconds, services with processes of their own are killed, and others are
-        left.
-
-        Raises:
-            ExceptionGroup: Services raised errors. All of them were closed first.
+        left. Errors of services are an `ExceptionGroup`, after all of them were closed.
         """
         self._closed = True
         services, self._services = list(self._services.values()), {}
@@ -220,9 +218,11 @@ class WorldSpec(ABC):
     def check(self, folder: Path) -> None:  # noqa: B027  # most miss nothing
         """Check for missing requirements, before anything is opened, in the environment's folder.
 
-        Raises:
-            InvalidEnvironment: A requirement is missing; the text names it.
+        A missing one is an `InvalidEnvironment`, and the text names it.
         """
+
+    async def prepare(self, environment: "Environment") -> None:  # noqa: B027  # most need nothing
+        """Find out what a server's lists need, before they are fixed; it may be called again."""
 
     def files(self, folder: Path) -> Iterable[Path]:  # noqa: ARG002  # for those that have some
         """Return the files that the environment's digest covers beside its source."""

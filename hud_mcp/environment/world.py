@@ -126,7 +126,13 @@ class World(ABC):
     async def close(self) -> None:
         """Release everything that belongs only to this world. It may be called twice."""
 
+    async def ready(self) -> None:  # noqa: B027  # most are, once they are open
+        """Start what comes after the setup, before the prompt; `EnvironmentFailed` if it fails."""
+
     # Durability.
+
+    async def resumed(self, steps: Sequence[Any]) -> None:  # noqa: B027  # most know
+        """Take note of the recorded steps that stand, after `restore` or a replay."""
 
     async def snapshot(self) -> bytes | None:
         """Return the present state; None in a world that cannot be restored. Change nothing.
@@ -240,12 +246,9 @@ class World(ABC):
         return None
 
     async def measure_screen(self) -> None:  # noqa: B027  # most have no screen
-        """Find out the value of `screen_size`, without a change to an agent's view or actions.
+        """Find out `screen_size` after a start, if it is None, without a change to an agent's view.
 
-        It is called after a task has started, if `screen_size` is None.
-
-        Raises:
-            HudMcpError: The size cannot be found out now. The world is unchanged.
+        After a `HudMcpError`, it is still unknown, and the world is unchanged.
         """
 
     async def urls(self) -> Mapping[str, Any]:
@@ -295,7 +298,7 @@ class _CompletedWorld(World):
 
 _OPTIONAL = (
     "act_all", "snapshot", "restore", "snapshot_setup", "handle", "stop_agent", "explain",
-    "screen_size", "measure_screen", "urls",
+    "screen_size", "measure_screen", "urls", "ready", "resumed",
 )  # fmt: skip
 """The members that an author's own class may have beside the three that it must have."""
 
@@ -340,10 +343,7 @@ class DirectSession(Protocol):
     ) -> AbstractAsyncContextManager[DirectAccess]:
         """Use the world while the block runs. The use, `what`, is a step of the record.
 
-        Raises:
-            SessionBusy: It is being started.
-            SessionEnded, AlreadyAnswered: It is over, or being graded.
-            StoreFailed: It cannot be recorded.
+        It raises `SessionBusy`, `SessionEnded`, `AlreadyAnswered` or `StoreFailed`.
         """
         ...
 

@@ -408,6 +408,7 @@ async def local_server(
         for environment in environments:
             if environment.has_hooks:
                 await sessions.initialize(environment)
+        await sessions.prepare()
         async with AsyncExitStack() as stack:
             client = None
             if answers_requests:

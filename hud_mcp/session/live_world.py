@@ -43,12 +43,10 @@ Play: TypeAlias = AsyncGenerator[Any, Any]
 class _ClosedWorld(World):
     """The world while none is open."""
 
-    async def act(self, action: Action) -> ActionEffect:
-        del action
+    async def act(self, action: Action) -> ActionEffect:  # noqa: ARG002
         raise self._ended()
 
-    async def observe(self, look: Look) -> Observation:
-        del look
+    async def observe(self, look: Look) -> Observation:  # noqa: ARG002
         raise self._ended()
 
     async def snapshot(self) -> bytes | None:
@@ -101,11 +99,7 @@ class LiveWorld:
         self.group_setup: GroupSetup | None = None
 
     async def play(self, template: Template, task: Task, opening: Opening) -> Play:
-        """Open the world, once, and return the generator of the template on it.
-
-        Raises:
-            EnvironmentFailed: The world cannot be opened.
-        """
+        """Open the world, once, and return the generator of the template on it, or fail."""
         world = await self._open(opening)
         if self.group_setup is not None and isinstance(template, CallTemplate):
             again = partial(self._reopen, opening)
@@ -159,6 +153,10 @@ class LiveWorld:
     async def handle(self) -> bytes | None:
         """Return the address of a remote world; None for a local one."""
         return await self._world.handle()
+
+    async def ready(self) -> None:
+        """Have the world start what comes after its setup."""
+        await self._world.ready()
 
     @property
     def live(self) -> Any:
@@ -317,11 +315,10 @@ class LiveWorld:
     async def resume(self, stored: StoredSession) -> None:
         """Bring a fresh world, after the template's setup, to its last recorded step.
 
-        Raises:
-            WorldLost: The world cannot be brought there.
-            EnvironmentFailed: The world broke.
+        It is a `WorldLost` if it cannot be brought there, and `EnvironmentFailed` if it broke.
         """
         steps = await rebuild(self._world, stored, self._environment, self.pointer)
+        await self._world.resumed(steps)
         if self._world.left_out:
             self._log(f"brought back without {', '.join(self._world.left_out)}")
         # The next actions refer to the last picture that the agent saw before.

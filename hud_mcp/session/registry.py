@@ -102,6 +102,11 @@ class Sessions(Finding):
         """The tasks that can be started by id."""
         return self.catalogue.tasks
 
+    async def prepare(self) -> None:
+        """Have each world find out what lists need, before a server is built."""
+        for environment in self.environments.values():
+            await environment.world.prepare(environment)
+
     def begin(self) -> None:
         """Begin to grade or end what earlier servers left; else the first session begins it."""
         self._resumption.begin()
@@ -134,11 +139,7 @@ class Sessions(Finding):
         return not (self._is_left or self._capacity.is_closed)
 
     async def initialize(self, environment: Environment) -> None:
-        """Run an environment's initialize hooks, once in the life of the process.
-
-        Raises:
-            EnvironmentFailed: A hook failed; the next call begins with the first again.
-        """
+        """Run an environment's hooks for its start, once; a call after a failure tries again."""
         await self._lifecycle.start(environment, self.limits.setup_s)
 
     async def start(

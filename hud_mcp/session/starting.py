@@ -144,6 +144,7 @@ async def _run_to_prompt(session: Session) -> Prompt:
     if prompt is None:
         await session.over()
         raise EnvironmentFailed(_why_not_started(session))
+    await life.world.ready()
     session.prompt = prompt
     if at_once:
         await journal.begin(session.spec, prompt.text)

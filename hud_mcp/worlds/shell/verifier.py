@@ -100,6 +100,11 @@ class Verifier:
         self.missing: Mapping[str, str] = sifted.missing
         self.left_out: Mapping[str, str] = sifted.left_out
 
+    @property
+    def sandbox(self) -> Sandbox:
+        """Its sandbox, for programs that go on."""
+        return self._sandbox
+
     async def run(
         self,
         command: str | Sequence[str],
@@ -171,12 +176,7 @@ class Verifier:
         return self._note((await self.read_bytes(path)).decode("utf-8", "replace"))
 
     async def read_json(self, path: str) -> Any:
-        """Return the value of a JSON file.
-
-        Raises:
-            ActionFailed, BrokenByAgent: The reasons of `read_bytes`.
-            BrokenByAgent: The file is not JSON, or too deep.
-        """
+        """Return the value of a JSON file like `read_bytes`; `BrokenByAgent` if it is no JSON."""
         return read_json_text(await self.read_text(path), path)
 
     async def read_bytes(self, path: str) -> bytes:
@@ -194,11 +194,7 @@ class Verifier:
             self._refuse(exc, path)
 
     async def exists(self, path: str) -> bool:
-        """Whether a file or folder of that name exists.
-
-        Raises:
-            ActionFailed: The path leads out of the folder.
-        """
+        """Whether a file or folder of that name exists; `ActionFailed` if it leads outside."""
         try:
             return await self._sandbox.files.exists(path)
         except OSError as exc:

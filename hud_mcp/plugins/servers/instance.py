@@ -1,0 +1,323 @@
+"""One running copy of a server: started in a sandbox, watched, asked, and ended in order."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import anyio
+
+from hud_mcp.base.text import clip
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.plugins.servers.eras import Era, WantedEra, negotiate
+from hud_mcp.plugins.servers.peer import (
+    AnswerRequest,
+    Json,
+    OnProgress,
+    Peer,
+    PeerEnded,
+    RemoteError,
+    refuse,
+)
+from hud_mcp.plugins.servers.reply import Masker
+from hud_mcp.plugins.servers.wires import PipeWire
+from hud_mcp.sandbox import Sandbox
+from hud_mcp.sandbox.commands import Excerpt, Process, shell_status
+
+__all__ = ["Instance", "ListKind"]
+
+ListKind = Literal["tools", "prompts", "resources", "resourceTemplates"]
+
+_METHODS: dict[ListKind, str] = {
+    "tools": "tools/list",
+    "prompts": "prompts/list",
+    "resources": "resources/list",
+    "resourceTemplates": "resources/templates/list",
+}
+_PAGES, _ENTRIES = 20, 500
+_ERRORS_KEPT, _ERRORS_SHOWN = 16 * 1024, 800
+_ERRORS_BYTES_S = 4 * 1024 * 1024
+"""The bytes of standard error that are read in a second; a server that writes more waits."""
+_CHUNK_BYTES = 1 << 16
+_END_S = 1.0
+_TERM_S = 1.0
+_NOT_FOUND = 127
+_LIST_S = 30.0
+
+
+class _Errors:
+    """The reader of a server's standard error: for ever, its beginning and its end, and slowly."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._kept = Excerpt(_ERRORS_KEPT)
+        self._loop = asyncio.get_running_loop()
+        self._read_bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+        os.set_blocking(fd, False)
+        self._go_on()
+
+    @property
+    def text(self) -> str:
+        """The end of the text until now."""
+        if self._fd >= 0:
+            self._read()
+        text = self._kept.taken().decode("utf-8", "replace").strip()
+        return text if len(text) <= _ERRORS_SHOWN else f"…{text[-_ERRORS_SHOWN:]}"
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _go_on(self) -> None:
+        self._timer, self._read_bytes = None, 0
+        if self._fd >= 0:
+            self._loop.add_reader(self._fd, self._read)
+
+    def _read(self) -> None:
+        data = b""
+        try:
+            data = os.read(self._fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        if not data:
+            self.close()
+            return
+        self._kept.add(data)
+        self._read_bytes += len(data)
+        # Else one server that only complains would take this process's whole time.
+        if self._read_bytes > _ERRORS_BYTES_S and self._timer is None:
+            self._loop.remove_reader(self._fd)
+            self._timer = self._loop.call_later(1.0, self._go_on)
+
+
+class Instance:
+    """A running server. Made by `start`.
+
+    Attributes:
+        era: The terms of the connection.
+        died: The sentence on its end; None while it can be asked.
+    """
+
+    def __init__(
+        self, name: str, process: Process, peer: Peer, errors: _Errors, masker: Masker
+    ) -> None:
+        self._name = name
+        self._process = process
+        self._peer = peer
+        self._errors = errors
+        self._masker = masker
+        self._running = ""
+        self._closed = False
+        self.era = Era("")
+        self.died: str | None = None
+        self._sandbox: Sandbox | None = None
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    @classmethod
+    async def start(
+        cls,
+        sandbox: Sandbox,
+        argv: Sequence[str],
+        *,
+        name: str,
+        env: Mapping[str, str] | None = None,
+        era: WantedEra = "auto",
+        timeout_s: float = 60.0,
+        on_request: AnswerRequest = refuse,
+        on_notice: Callable[[str, Json], None] = lambda _method, _params: None,
+        masker: Masker | None = None,
+    ) -> "Instance":
+        """Start a server in a sandbox, and agree with it on an era.
+
+        Raises:
+            EnvironmentFailed: It does not start, or breaks the protocol. The text has the end of
+                its standard error.
+
+        If this fails or is cancelled, nothing of it runs on.
+        """
+        ours, theirs = _pipes()
+        try:
+            process = await sandbox.spawn(argv, stdio=theirs, env=env)
+        except OSError as exc:
+            _close(ours)
+            raise EnvironmentFailed(f"{name} does not start: {exc.strerror or exc}.") from exc
+        except BaseException:
+            _close(ours)
+            raise
+        finally:
+            _close(theirs)
+        peer = Peer(PipeWire(ours[1], ours[0]), on_request=on_request, on_notice=on_notice)
+        instance = cls(name, process, peer, _Errors(ours[2]), masker or Masker())
+        instance._sandbox = sandbox
+        try:
+            await instance._begin(era, timeout_s)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await instance.close(in_order_s=0)
+            raise
+        return instance
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        timeout_s: float | None = None,
+        on_progress: OnProgress | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Json:
+        """Call a tool, and return the raw result. `extra` goes beside the arguments.
+
+        Raises:
+            RemoteError: The server's own error.
+            TimeoutError: It did not answer in time.
+            EnvironmentFailed: It is gone, or broke the protocol.
+        """
+        params = {"name": tool, "arguments": arguments, **(extra or {})}
+        self._running = f" while {tool} ran"
+        try:
+            return await self.request("tools/call", params, timeout_s, on_progress)
+        finally:
+            self._running = ""
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout_s: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Json:
+        """Send any request; raises as `call` does."""
+        try:
+            return await self._peer.request(
+                method, self.era.params(params), timeout_s=timeout_s, on_progress=on_progress
+            )
+        except PeerEnded as exc:
+            raise EnvironmentFailed(await self._why_ended(str(exc))) from exc
+        except RemoteError as exc:
+            text, data = self._masker.text(str(exc)), self._masker.value(exc.data)
+            raise RemoteError(exc.code, text, data) from None
+
+    async def list(self, kind: ListKind, *, timeout_s: float = _LIST_S) -> list[Json]:
+        """Return the entries of a kind; none if the server has no such kind.
+
+        Raises:
+            EnvironmentFailed: It is gone, or does not list them.
+        """
+        found: list[Json] = []
+        cursor: Json = {}
+        for _page in range(_PAGES):
+            try:
+                page = await self.request(_METHODS[kind], cursor, timeout_s)
+            except (RemoteError, TimeoutError) as exc:
+                if isinstance(exc, RemoteError) and kind != "tools":
+                    return found
+                why = exc if isinstance(exc, RemoteError) else f"no answer in {timeout_s:g} s"
+                raise EnvironmentFailed(f"{self._name} does not list its {kind}: {why}") from exc
+            given: Any = page.get(kind)
+            entries = cast("list[Any]", given) if isinstance(given, list) else []
+            found += [cast("Json", each) for each in entries if isinstance(each, dict)]
+            next_cursor = page.get("nextCursor")
+            if not isinstance(next_cursor, str) or len(found) >= _ENTRIES:
+                break
+            cursor = {"cursor": next_cursor}
+        return cast("list[Json]", self._masker.value(found[:_ENTRIES]))
+
+    async def close(self, *, in_order_s: float = 2.0) -> None:
+        """End it: close its input, wait, then stop and kill it. It may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self.died = self.died or f"{self._name} was ended."
+        self._peer.close_input()
+        sandbox = self._sandbox
+        with contextlib.suppress(EnvironmentFailed, OSError):
+            await self._wait(in_order_s)
+            if self._process.code is None and sandbox is not None and sandbox.alive:
+                await sandbox.signal(self._process, signal.SIGTERM)
+                await self._wait(min(in_order_s, _TERM_S))
+                await sandbox.kill(self._process, "it was ended")
+        self._watching.cancel()
+        self._peer.close()
+        self._errors.close()
+
+    async def _begin(self, era: WantedEra, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                self.era = await negotiate(self._peer, era, timeout_s=timeout_s)
+        except TimeoutError as exc:
+            said = self._said()
+            raise EnvironmentFailed(
+                f"{self._name} did not answer within {timeout_s:g} s of its start.{said}"
+            ) from exc
+        except PeerEnded as exc:
+            raise EnvironmentFailed(await self._why_ended(str(exc))) from exc
+        except EnvironmentFailed as exc:
+            text = self._masker.text(f"{exc}{self._said()}")
+            raise EnvironmentFailed(f"{self._name} cannot be used. {text}") from exc
+
+    async def _watch(self) -> None:
+        """Note an end that no closed pipe tells: a child may hold it open."""
+        await self._process.wait()
+        await asyncio.sleep(_END_S / 4)  # its last messages may still lie in the pipe
+        self._peer.close("ended")
+        await self._why_ended("ended")
+
+    async def _why_ended(self, why: str) -> str:
+        """Return the sentence on its end, and kill what is left of it."""
+        if self.died is not None:
+            return self.died
+        await self._wait(_END_S)
+        if self.died is not None:  # another caller waited too
+            return self.died
+        code, reason = self._process.code, self._process.reason
+        if reason is not None:
+            how = f"was stopped, because {reason},"
+        elif code is None:
+            how = why
+        elif code == _NOT_FOUND:
+            how = "was not found in its sandbox"
+        else:
+            how = f"ended with status {shell_status(code)}"
+        if code is not None and not why.startswith(("ended", "closed", "was ended")):
+            how = f"{why}, and {how}"
+        text = f"{self._name} {how}{self._running}.{self._said()}"
+        self.died = self._masker.text(text)
+        if code is None and self._sandbox is not None and self._sandbox.alive:
+            with contextlib.suppress(EnvironmentFailed):
+                await self._sandbox.kill(self._process, "it broke the protocol")
+        return self.died
+
+    def _said(self) -> str:
+        """The end of its standard error, and text that it wrote beside its messages."""
+        errors, banner = self._errors.text, self._peer.banner
+        beside = f" Its output began with {clip(banner, 80)!r}." if banner else ""
+        return f"{beside} Its errors: {errors}" if errors else beside
+
+    async def _wait(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self._process.wait()
+
+
+def _pipes() -> tuple[list[int], list[int]]:
+    """Return our ends of its standard input, output and error, and its own."""
+    pairs = [os.pipe() for _ in range(3)]
+    ends = [
+        (write, read) if index == 0 else (read, write) for index, (read, write) in enumerate(pairs)
+    ]
+    return [ours for ours, _ in ends], [theirs for _, theirs in ends]
+
+
+def _close(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)

@@ -1,0 +1,229 @@
+"""The declaration of an MCP server as the world of an environment."""
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.environment.function import Function
+from hud_mcp.environment.spec import Opening, WorldSpec
+from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.plugins.servers.eras import WantedEra
+from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.program import Program, find_program
+from hud_mcp.plugins.servers.reply import Masker
+from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.plugins.servers.world import Launch, ToolServerWorld
+from hud_mcp.sandbox import Isolation, SandboxLimits
+from hud_mcp.values.call import CORE_TOOLS
+from hud_mcp.values.needs import Needs
+from hud_mcp.worlds.shell.spec import Shell
+
+if TYPE_CHECKING:
+    from hud_mcp.environment.environment import Environment
+
+__all__ = ["ToolServer"]
+
+_ENV = {
+    "XDG_CACHE_HOME": "/tmp/cache",  # noqa: S108  # of the sandbox
+    "npm_config_cache": "/tmp/npm",  # noqa: S108
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""Caches are no part of the files that the agent leaves."""
+
+QUIET = {
+    "GIT_EXTERNAL_DIFF": "",
+    "GIT_CONFIG_COUNT": "7",
+    "GIT_CONFIG_KEY_0": "core.hooksPath",
+    "GIT_CONFIG_VALUE_0": "/dev/null",
+    "GIT_CONFIG_KEY_1": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_1": "false",
+    "GIT_CONFIG_KEY_2": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_2": "explicit",
+    "GIT_CONFIG_KEY_3": "core.attributesFile",
+    "GIT_CONFIG_VALUE_3": "/dev/null",
+    "GIT_CONFIG_KEY_4": "gpg.program",
+    "GIT_CONFIG_VALUE_4": "/bin/false",
+    "GIT_CONFIG_KEY_5": "protocol.allow",
+    "GIT_CONFIG_VALUE_5": "never",
+    "GIT_CONFIG_KEY_6": "safe.directory",
+    "GIT_CONFIG_VALUE_6": "*",
+}
+"""The variables of verifiers: programs that git's own files name do not run."""
+
+
+class ToolServer(WorldSpec):
+    """Declares that an environment's world is an MCP server, one running copy for each session.
+
+    Each copy runs in a sandbox without a network, over its own copy of the files, in `/workspace`.
+    Its tools are the agent's. A template gets a `ToolServerWorld`.
+
+    Args:
+        command: The program with its arguments, or one line. `{folder}` in a word is the session's
+            folder. Programs outside /usr are shown inside, with what they need and nothing else.
+        files: The folder that each session begins with a copy of, from the environment's folder.
+        env: Environment variables of the server. It gets none of this process.
+        secrets: The names of this process's variables that the server gets too. Their values are
+            masked in replies, errors and the record.
+        allow: Hosts that it may reach over HTTP and HTTPS, as for `Shell`.
+        era: The version of the protocol; `auto` takes the newer one that the server speaks.
+        replayable: Whether a session comes back by repeating its calls, not by its files.
+        describe: Another description, by the name of a tool.
+        without: Tools that are left out.
+        mask: The names of arguments that the record does not keep.
+        quiet: More variables of verifiers.
+        readonly: More read-only paths inside, each with its path of the machine.
+        limits: The limits of a session.
+        isolation: `none` runs the server on the machine itself. Only for what is trusted with it.
+
+    Raises:
+        InvalidEnvironment: An option cannot work.
+    """
+
+    name = "mcp"
+    needs = Needs(cpus=0.25, memory_mb=128)
+    world_type = ToolServerWorld
+    is_destructive = True
+    functions: tuple[Function, ...] = ()
+
+    def __init__(
+        self,
+        command: Sequence[str] | str,
+        *,
+        files: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        secrets: Iterable[str] = (),
+        allow: Iterable[str] = (),
+        era: WantedEra = "auto",
+        replayable: bool = False,
+        describe: Mapping[str, str] | None = None,
+        without: Iterable[str] = (),
+        mask: Iterable[str] = (),
+        quiet: Mapping[str, str] | None = None,
+        readonly: Mapping[str, str | Path] | None = None,
+        limits: SandboxLimits | None = None,
+        isolation: Isolation = "bwrap",
+    ) -> None:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        if not words:
+            raise InvalidEnvironment("ToolServer: the command is empty. Name a program.")
+        self.command = tuple(words)
+        self.replayable = replayable
+        self._files = files
+        self._env = dict(env or {})
+        self._secrets = tuple(dict.fromkeys(secrets))
+        self._era: WantedEra = era
+        self._describe = dict(describe or {})
+        self._without = frozenset(without)
+        self._mask = frozenset(mask)
+        self._quiet = {**QUIET, **(quiet or {})}
+        self._readonly = dict(readonly or {})
+        self._make_shell = partial(Shell, files, allow=allow, limits=limits, isolation=isolation)
+        self._shell = self._make_shell(readonly=self._readonly)
+        self.open_world = self._shell.open_world
+        self._program: Program | None = None
+        self._finding = anyio.Lock()
+
+    async def open(self, opening: Opening) -> ToolServerWorld:
+        """Open a session's sandbox with its files; the server starts after the setup.
+
+        Raises:
+            EnvironmentFailed: The machine cannot make a sandbox, or the files do not fit.
+            InvalidEnvironment: The program is not there, or a secret is missing.
+        """
+        launch, shell = await self._found(opening.folder)
+        return ToolServerWorld(await shell.open(opening), launch, log=opening.log)
+
+    def check(self, folder: Path) -> None:
+        """Refuse files that are not there, and a secret without a value.
+
+        Raises:
+            InvalidEnvironment: The text names it.
+        """
+        self._shell.check(folder)
+        self._values()
+
+    def files(self, folder: Path) -> Iterable[Path]:
+        """Return the files that the environment's digest covers beside its source."""
+        yield from self._shell.files(folder)
+        if self._files is not None and (folder / self._files).is_dir():
+            yield from sorted(p for p in (folder / self._files).rglob("*") if p.is_file())
+        for word in self.command:
+            if (folder / word).is_file() and not Path(word).is_absolute():
+                yield folder / word
+
+    async def prepare(self, environment: "Environment") -> None:
+        """List the server's tools, from an instance that no session uses, and offer them.
+
+        Raises:
+            EnvironmentFailed: The server does not start, or does not list its tools.
+            InvalidEnvironment: Its program is not there.
+        """
+        world = await self.open(Opening(folder=environment.folder))
+        try:
+            listed, name = await world.list_tools()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await world.close()
+        notes: list[str] = []
+        for each in listed:
+            tool, note = self._tool(each, name)
+            if tool is not None:
+                environment.offer(tool)
+            if note:
+                notes.append(note)
+        for note in notes:
+            if note not in environment.notes:
+                environment.tell_agents(note)
+
+    def _tool(self, listed: Json, server: str) -> tuple[ServerTool | None, str]:
+        """Return a listed tool, or None, and a note for agents."""
+        called = listed.get("name")
+        if not isinstance(called, str) or not isinstance(listed.get("inputSchema"), dict):
+            return None, f"{called!r:.60} of {server} has no name or no schema, and is left out."
+        if called in self._without:
+            return None, ""
+        name, note = called, ""
+        if called in CORE_TOOLS:
+            name = f"{self.command[0].rpartition('/')[2]}_{called}"
+            note = f"The tool {called} of {server} is {name} here."
+        tool = ServerTool(
+            dict(listed),
+            name=name,
+            description=self._describe.get(called),
+            masked=self._mask,
+            replayable=self.replayable,
+        )
+        return tool, note
+
+    async def _found(self, folder: Path) -> tuple[Launch, Shell]:
+        """Return how the server starts, and a shell in which its program is shown."""
+        async with self._finding:
+            if self._program is None:
+                self._program = await anyio.to_thread.run_sync(find_program, self.command, folder)
+        program, values = self._program, self._values()
+        launch = Launch(
+            argv=program.argv,
+            name=f"{program.name} {program.version}".strip(),
+            env={**_ENV, **self._env, **values},
+            masker=Masker(values.items()),
+            era=self._era,
+            quiet=self._quiet,
+            is_replayable=self.replayable,
+            has_files=self._files is not None,
+        )
+        return launch, self._make_shell(readonly={**self._readonly, **program.mounts})
+
+    def _values(self) -> dict[str, str]:
+        missing = [name for name in self._secrets if not os.environ.get(name)]
+        if missing:
+            raise InvalidEnvironment(
+                f"ToolServer: the secret {missing[0]!r} has no value. Set that variable of this "
+                "process, or leave it out of secrets."
+            )
+        return {name: os.environ[name] for name in self._secrets}

@@ -1,0 +1,125 @@
+"""The tools of a server as tools of an environment: its own entries, and calls that pass on."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from hud_mcp.base import libraries
+from hud_mcp.environment.arguments import Arguments
+from hud_mcp.environment.tool import Exchange, Tool
+from hud_mcp.environment.world import SharedService
+from hud_mcp.errors import InvalidTask
+from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.reply import MASKED, kept_reply
+from hud_mcp.values.call import OWN_SESSION
+from hud_mcp.values.reply import ToolReply
+
+if TYPE_CHECKING:
+    import mcp_types as types
+
+__all__ = ["ServerTool"]
+
+_SESSION: Json = {"type": "string", "description": "The session id that start_task returned."}
+
+
+class PassedArguments(Arguments):
+    """Arguments that the server itself reads: its own error is the truth."""
+
+    def __init__(self, noun: str, schema: Mapping[str, Any]) -> None:
+        self.noun, self.where = noun, "its server"
+        self.world_types = {}
+        self.schema = dict(schema)
+        self.names = tuple(_fields(schema))
+
+    def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments unchanged; numbers that JSON has not are an `InvalidTask`."""
+        plain = dict(given)
+        try:
+            self._refuse_non_finite(plain)
+        except RecursionError:
+            raise InvalidTask(f"{self.noun}: its arguments are nested too deeply.") from None
+        return plain
+
+
+class ServerTool(Tool):
+    """A tool that a server lists.
+
+    Args:
+        listed: Its entry in the server's own words.
+        name: Its name here.
+        description: A description in place of the server's.
+        masked: The names of arguments that the record does not keep.
+        replayable: Whether a call may be repeated to rebuild the server's state.
+    """
+
+    passes_through = True
+
+    def __init__(
+        self,
+        listed: Json,
+        *,
+        name: str,
+        description: str | None = None,
+        masked: frozenset[str] = frozenset(),
+        replayable: bool = False,
+    ) -> None:
+        self.listed = {**listed, **({} if description is None else {"description": description})}
+        self.name, self.called = name, str(listed["name"])
+        self.function, self.where = self._refuse, "its server"
+        self.description = str(self.listed.get("description") or "")
+        hints: Json = listed.get("annotations") or {}
+        self.read_only = hints.get("readOnlyHint") is True
+        self.open_world = hints.get("openWorldHint", True) is not False
+        self._schema: Json = listed["inputSchema"]
+        self._masked = masked & set(_fields(self._schema))
+        self.replayable = replayable and not self._masked
+        self.arguments = PassedArguments(f"tool {name!r}", self._schema)
+        taken = "session" in self.arguments.names
+        self.session_argument = OWN_SESSION if taken else "session"
+
+    async def _refuse(self, **_: Any) -> None:
+        raise InvalidTask(f"{self.name} is a tool of a server; call it in a session.")
+
+    def entry(self, name: str) -> "types.Tool":
+        """Return the server's own entry, with the argument that names the session."""
+        fields = {**_fields(self._schema), self.session_argument: _SESSION}
+        schema = {**self._schema, "properties": fields}
+        entry = {**self.listed, "name": name, "inputSchema": schema}
+        return libraries.mcp_types.Tool.model_validate(entry)
+
+    def recorded(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments as the record keeps them."""
+        if not self._masked:
+            return args
+        return {name: MASKED if name in self._masked else v for name, v in args.items()}
+
+    def kept(self, reply: ToolReply) -> dict[str, Any]:
+        """Return what the record keeps of a reply."""
+        return kept_reply(reply)
+
+    def is_same(self, reply: Any, text: str | None, kept: Mapping[str, Any]) -> bool:
+        """Whether a repeated call has the recorded result."""
+        del text
+        now = kept_reply(reply)
+        return all(
+            now.get(each) == kept.get(each) for each in ("content", "structured", "is_error")
+        )
+
+    async def call(self, args: Mapping[str, Any], world: Any) -> ToolReply:
+        """Call it on a world's own server."""
+        return await world.call(self, args)
+
+    async def call_in(
+        self,
+        args: Mapping[str, Any],
+        world: Any,
+        services: dict[str, SharedService],
+        exchange: Exchange | None = None,
+    ) -> ToolReply:
+        """Call it in a session."""
+        del services
+        return await world.call(self, args, exchange)
+
+
+def _fields(schema: Mapping[str, Any]) -> Json:
+    found: Any = schema.get("properties")
+    return cast("Json", found) if isinstance(found, dict) else {}

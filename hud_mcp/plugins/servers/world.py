@@ -1,0 +1,345 @@
+"""The world of one session: a running server of its own over its own files, in a sandbox."""
+
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from hud_mcp.base.text import clip
+from hud_mcp.environment.agent_data import note_agent_data
+from hud_mcp.environment.tool import Exchange
+from hud_mcp.environment.world import World
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, SnapshotFailed
+from hud_mcp.plugins.servers.calls import Calls, ServerCall
+from hud_mcp.plugins.servers.eras import WantedEra
+from hud_mcp.plugins.servers.instance import Instance
+from hud_mcp.plugins.servers.peer import Json, RemoteError, refuse
+from hud_mcp.plugins.servers.reply import Masker, read_reply
+from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.values.action import Action, ActionEffect, WaitAction
+from hud_mcp.values.observation import Look, Observation
+from hud_mcp.values.reply import ToolReply
+from hud_mcp.worlds.shell.verifier import VerifierResult
+from hud_mcp.worlds.shell.world import ShellWorld
+
+__all__ = ["Launch", "ToolServerWorld", "Tools"]
+
+_ROOTS: Json = {"roots": [{"uri": f"file://{GUEST_ROOT}", "name": "files"}]}
+_CALL_S = 600.0
+"""The longest call; the session's own limit of a step is usually shorter."""
+_LOG_LINES, _LOG_CHARS = 200, 1000
+_TEXT_CHARS = 4000
+_AGAIN = (
+    "The server was started anew over the files that it had left. Anything that it kept in memory "
+    "alone is gone."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How a server is started: what one session's copy shares with the others.
+
+    Attributes:
+        argv: Its words inside.
+        name: Its name, with the version if that is known.
+        env: Its environment, with the values of secrets.
+        masker: Masks those values.
+        era: The wanted era.
+        start_s: The longest start.
+        quiet: The variables of verifiers.
+        is_replayable: Whether its calls are repeated, in place of a snapshot of its files.
+        has_files: Whether its folder has files from the beginning.
+    """
+
+    argv: tuple[str, ...]
+    name: str
+    env: Mapping[str, str]
+    masker: Masker = field(default_factory=Masker)
+    era: WantedEra = "auto"
+    start_s: float = 60.0
+    quiet: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_replayable: bool = False
+    has_files: bool = False
+
+
+class Tools:
+    """The tools of a second server, over a copy of the files. Made by `ToolServerWorld.second`."""
+
+    def __init__(self, instance: Instance, masker: Masker) -> None:
+        self._instance = instance
+        self._masker = masker
+
+    async def call(self, tool: str, /, **arguments: Any) -> ToolReply:
+        """Call a tool; its error is in the reply.
+
+        Raises:
+            EnvironmentFailed: The server is gone.
+        """
+        reply = await _answer(self._instance, tool, arguments, self._masker)
+        note_agent_data(reply.text)
+        return reply
+
+
+class ToolServerWorld(World):
+    """One session's server. Made by `ToolServer.open`.
+
+    A template gets it by annotating a parameter with this class. Its server is started after the
+    setup, and sees the files that the setup has written.
+
+    Attributes:
+        folder: The path of its files inside.
+        shell: The sandbox in which it runs, for the setup.
+        calls: The agent's calls until now.
+    """
+
+    folder = GUEST_ROOT
+
+    def __init__(self, shell: ShellWorld, launch: Launch, *, log: Callable[[str], None]) -> None:
+        self.shell = shell
+        self.calls = Calls()
+        self._launch = launch
+        self._log = log
+        self._logged = 0
+        self._instance: Instance | None = None
+        self._starting = anyio.Lock()
+        self._is_held = False
+        self._notice = ""
+        self._closed = False
+
+    @property
+    def died(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
+        """The reason why its server can no longer be used; None while it can."""
+        if self._instance is not None and self._instance.died is not None:
+            return self._instance.died
+        return self.shell.died
+
+    async def is_dead(self) -> bool:
+        """Whether its server can no longer be used."""
+        return self.died is not None
+
+    @property
+    def left_out(self) -> Sequence[str]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
+        """The parts that the last snapshot lacked, or that the last restore did not bring back."""
+        return self.shell.left_out
+
+    async def ready(self) -> None:
+        """Start the server."""
+        await self._running()
+
+    async def list_tools(self) -> tuple[list[Json], str]:
+        """Return the server's own list of its tools, and its name."""
+        instance = await self._running()
+        return await instance.list("tools"), self._launch.name
+
+    async def call(
+        self, tool: ServerTool, arguments: Mapping[str, Any], exchange: Exchange | None = None
+    ) -> ToolReply:
+        """Call a tool for the agent, and note the call.
+
+        Raises:
+            ActionFailed: It did not answer in time.
+            EnvironmentFailed: The server is gone, or broke the protocol.
+        """
+        instance = await self._running()
+        if self._is_held:
+            await self.shell.sandbox.release()
+            self._is_held = False
+        began_s = time.monotonic()
+        reply = await _answer(instance, tool.called, arguments, self._launch.masker, exchange)
+        seconds = time.monotonic() - began_s
+        recorded = dict(tool.recorded(arguments))
+        text = clip(reply.text, _TEXT_CHARS)
+        self.calls.add(ServerCall(tool.called, recorded, reply.is_error, text, seconds))
+        if self._notice:
+            notice: Json = {"type": "text", "text": self._notice}
+            self._notice = ""
+            reply = ToolReply(
+                (*reply.content, notice), reply.structured, reply.is_error, reply.meta
+            )
+        return reply
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        stdin: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        files: str | Path | None = None,
+    ) -> VerifierResult:
+        """Run a command in a verifier over a copy of the whole folder; `Verifier.run` says more.
+
+        Raises:
+            BrokenByAgent: The files cannot be copied.
+            GraderFailed: The command cannot be run as it is written.
+            EnvironmentFailed: The machine cannot make a sandbox, or the session's has ended.
+        """
+        variables = {**self._launch.quiet, **(env or {})}
+        async with self.shell.verifier(files, copy=".") as clean:
+            return await clean.run(
+                command, timeout_s=timeout_s, stdin=stdin, cwd=cwd, env=variables
+            )
+
+    @asynccontextmanager
+    async def second(self) -> AsyncGenerator[Tools]:
+        """Start another instance of the server, over a copy of the files as they are now.
+
+        Raises:
+            BrokenByAgent: The files cannot be copied.
+            EnvironmentFailed: The machine cannot make a sandbox, or the server does not start.
+        """
+        async with self.shell.verifier(copy=".") as clean:
+            instance = await self._start(clean.sandbox)
+            try:
+                yield Tools(instance, self._launch.masker)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await instance.close()
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Wait; anything else is done by the server's tools."""
+        if isinstance(action, WaitAction):
+            await anyio.sleep(action.time / 1000)
+            return ActionEffect()
+        raise ActionFailed(
+            f"There is nothing to {action.type!r} here: this is the MCP server "
+            f"{self._launch.name}. Call its tools."
+        )
+
+    async def observe(self, look: Look) -> Observation:
+        """Return nothing: what there is to see, the server's tools tell."""
+        if (died := self.died) is not None:
+            raise EnvironmentFailed(died)
+        return Observation(text=self._notice if look.text and self._notice else None)
+
+    async def snapshot(self) -> bytes | None:
+        """Return the folder; processes and memory are not in it.
+
+        Raises:
+            SnapshotFailed: Something in the folder cannot be kept, or the state is not in it.
+            LimitReached, EnvironmentFailed: As for a shell.
+        """
+        if self._launch.is_replayable:
+            return None
+        data = await self.shell.snapshot()
+        if self.calls and not (self._launch.has_files or await self._has_files()):
+            raise SnapshotFailed(
+                f"{self._launch.name} keeps nothing in its folder, so nothing of it can be stored."
+            )
+        return data
+
+    async def restore(self, data: bytes) -> None:
+        """Restore the folder, and start the server anew over it; raises as a shell does."""
+        await self._end()
+        await self.shell.restore(data)
+        self._notice = _AGAIN
+        await self._running()
+
+    async def resumed(self, steps: Sequence[Any]) -> None:
+        """Take the calls of the recorded steps that stand."""
+        found: list[ServerCall] = []
+        for step in steps:
+            if step.kind == "tool" and step.actions:
+                action = step.actions[0]
+                is_error = step.error is not None
+                text = clip(step.observation_text or "", _TEXT_CHARS)
+                found.append(ServerCall(str(action["tool"]), action["args"], is_error, text, 0.0))
+        self.calls.become(found)
+
+    async def stop_agent(self) -> None:
+        """Stop the server as grading begins, until the agent goes on."""
+        self._is_held = True
+        await self.shell.stop_agent()
+
+    async def close(self) -> None:
+        """End the server, and remove every file. It may be called twice."""
+        self._closed = True
+        try:
+            await self._end()
+        finally:
+            await self.shell.close()
+
+    async def _running(self) -> Instance:
+        """Return the running server, started if there is none; EnvironmentFailed if it is gone."""
+        async with self._starting:
+            if self._closed:
+                raise EnvironmentFailed("This server is closed. Start a new task.")
+            if self._instance is None:
+                self._instance = await self._start(self.shell.sandbox)
+            if self._instance.died is not None:
+                raise EnvironmentFailed(self._instance.died)
+            return self._instance
+
+    async def _start(self, sandbox: Any) -> Instance:
+        launch = self._launch
+        return await Instance.start(
+            sandbox,
+            launch.argv,
+            name=launch.name,
+            env=launch.env,
+            era=launch.era,
+            timeout_s=launch.start_s,
+            on_request=_answer_roots,
+            on_notice=self._note,
+            masker=launch.masker,
+        )
+
+    async def _end(self) -> None:
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            if self._is_held and self.shell.died is None:
+                await self.shell.sandbox.release()
+                self._is_held = False
+            await instance.close()
+
+    async def _has_files(self) -> bool:
+        _entries, total = await self.shell.sandbox.files.entries(limit=1)
+        return total > 0
+
+    def _note(self, method: str, params: Json) -> None:
+        """Keep the server's log messages in the session's log."""
+        if method != "notifications/message" or self._logged >= _LOG_LINES:
+            return
+        self._logged += 1
+        said = clip(str(params.get("data")), _LOG_CHARS)
+        self._log(self._launch.masker.text(f"{self._launch.name}: {said}"))
+
+
+async def _answer_roots(method: str, params: Json) -> Json:
+    return _ROOTS if method == "roots/list" else await refuse(method, params)
+
+
+async def _answer(
+    instance: Instance,
+    tool: str,
+    arguments: Mapping[str, Any],
+    masker: Masker,
+    exchange: Exchange | None = None,
+) -> ToolReply:
+    """Call a tool, and read its result; the server's error is an error reply."""
+    report = exchange.progress if exchange is not None else None
+
+    async def pass_on(params: Json) -> None:
+        amount, total, text = (params.get(each) for each in ("progress", "total", "message"))
+        if report is not None and isinstance(amount, int | float):
+            said = masker.text(clip(text, _LOG_CHARS)) if isinstance(text, str) else None
+            await report(amount, total if isinstance(total, int | float) else None, said)
+
+    try:
+        result = await instance.call(
+            tool, arguments, timeout_s=_CALL_S, on_progress=pass_on if report else None
+        )
+    except RemoteError as exc:
+        return ToolReply(content=({"type": "text", "text": str(exc)},), is_error=True)
+    except TimeoutError:
+        raise ActionFailed(f"{tool} did not answer within {_CALL_S:g} s.") from None
+    if result.get("resultType") == "input_required":
+        text = f"{tool} asks for input, which this client does not give."
+        return ToolReply(content=({"type": "text", "text": text},), is_error=True)
+    return await read_reply(result, Look(), masker)

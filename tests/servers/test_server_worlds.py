@@ -99,6 +99,7 @@ async def converse(peer: Peer) -> None:
     assert reply["content"] == [{"type": "text", "text": "2 notes"}]
 
 
+@pytest.mark.long
 async def test_a_session_goes_on_over_its_files_after_the_death_of_our_server(
     source: Path, tmp_path: Path
 ) -> None:
@@ -120,6 +121,7 @@ async def test_a_session_goes_on_over_its_files_after_the_death_of_our_server(
         assert "Traceback" not in bird.log()
 
 
+@pytest.mark.long
 async def test_a_server_that_dies_of_a_call_is_resumed_and_then_its_agents_doing(
     source: Path, tmp_path: Path
 ) -> None:
@@ -162,6 +164,7 @@ def files_of(folder: Path, pattern: str) -> list[Path]:
     return [path for path in folder.rglob(pattern) if path.is_file()]
 
 
+@pytest.mark.long
 async def test_a_server_that_names_its_tool_as_ours_gets_a_prefix(
     source: Path, tmp_path: Path
 ) -> None:
@@ -176,6 +179,7 @@ async def test_a_server_that_names_its_tool_as_ours_gets_a_prefix(
         assert (await peer.status(task.session))["state"] != "graded"
 
 
+@pytest.mark.long
 async def test_a_flood_is_told_in_a_sentence(source: Path, tmp_path: Path) -> None:
     """The session goes on with a new instance of the server."""
     async with stdio_peer(tmp_path, (str(source),)) as peer:
@@ -184,6 +188,7 @@ async def test_a_flood_is_told_in_a_sentence(source: Path, tmp_path: Path) -> No
         assert (await peer.ok("add", session=task.session, note="tea")).text == "2 notes"
 
 
+@pytest.mark.long
 async def test_a_server_sees_nothing_of_the_machine(source: Path, tmp_path: Path) -> None:
     """Not the environment's file, not the store, and not what programs of ours are told."""
     async with stdio_peer(tmp_path, (str(source),)) as peer:

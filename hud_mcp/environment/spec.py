@@ -23,7 +23,6 @@ from hud_mcp.values.needs import Needs
 from hud_mcp.values.observation import Look, Observation
 
 if TYPE_CHECKING:
-    from hud_mcp.environment.environment import Environment
     from hud_mcp.environment.function import Function
     from hud_mcp.environment.template import Template
     from hud_mcp.environment.tool import Tool
@@ -221,7 +220,7 @@ class WorldSpec(ABC):
         A missing one is an `InvalidEnvironment`, and the text names it.
         """
 
-    async def prepare(self, environment: "Environment") -> None:  # noqa: B027  # most need nothing
+    async def prepare(self, environment: Any) -> None:  # noqa: B027  # most need nothing
         """Find out what a server's lists need, before they are fixed; it may be called again."""
 
     def files(self, folder: Path) -> Iterable[Path]:  # noqa: ARG002  # for those that have some

@@ -1,6 +1,7 @@
 """One running copy of a server: started in a sandbox, watched, asked, and ended in order."""
 
 import asyncio
+import builtins
 import contextlib
 import os
 import signal
@@ -214,7 +215,7 @@ class Instance:
         Raises:
             EnvironmentFailed: It is gone, or does not list them.
         """
-        found: list[Json] = []
+        found: builtins.list[Json] = []
         cursor: Json = {}
         for _page in range(_PAGES):
             try:

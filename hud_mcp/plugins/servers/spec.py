@@ -1,5 +1,6 @@
 """The declaration of an MCP server as the world of an environment."""
 
+import hashlib
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +15,12 @@ from hud_mcp.environment.function import Function
 from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.plugins.servers.eras import WantedEra
-from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.listing import Listing, listing_file, offers
 from hud_mcp.plugins.servers.program import Program, find_program
 from hud_mcp.plugins.servers.reply import Masker
 from hud_mcp.plugins.servers.tool import ServerTool
 from hud_mcp.plugins.servers.world import Launch, ToolServerWorld
 from hud_mcp.sandbox import Isolation, SandboxLimits
-from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.shell.spec import Shell
 
@@ -164,42 +164,43 @@ class ToolServer(WorldSpec):
             EnvironmentFailed: The server does not start, or does not list its tools.
             InvalidEnvironment: Its program is not there.
         """
-        world = await self.open(Opening(folder=environment.folder))
+        listing = await self._listing(environment.folder)
+        name = self._program.name if self._program is not None else self.name
+        for offer in offers(listing.tools, prefix=name, without=self._without):
+            if offer.name is not None:
+                described = self._describe.get(str(offer.entry["name"]))
+                tool = ServerTool(
+                    offer.entry,
+                    name=offer.name,
+                    description=described,
+                    masked=self._mask,
+                    replayable=self.replayable,
+                )
+                environment.offer(tool)
+            if offer.note and offer.note not in environment.notes:
+                environment.tell_agents(offer.note)
+
+    async def _listing(self, folder: Path) -> Listing:
+        """Return the kept lists of this version, or ask an instance that no session uses."""
+        launch, _ = await self._found(folder)
+        if self._program is None:
+            raise InvalidEnvironment("ToolServer: its program is not known.")
+        begun = await anyio.to_thread.run_sync(self._digest, folder)
+        file = listing_file(self._program, env=launch.env, era=self._era, files=begun)
+        if (kept := Listing.kept(file)) is not None:
+            return kept
+        world = await self.open(Opening(folder=folder))
         try:
-            listed, name = await world.list_tools()
+            listing = await world.list()
         finally:
             with anyio.CancelScope(shield=True):
                 await world.close()
-        notes: list[str] = []
-        for each in listed:
-            tool, note = self._tool(each, name)
-            if tool is not None:
-                environment.offer(tool)
-            if note:
-                notes.append(note)
-        for note in notes:
-            if note not in environment.notes:
-                environment.tell_agents(note)
+        await anyio.to_thread.run_sync(listing.keep, file)
+        return listing
 
-    def _tool(self, listed: Json, server: str) -> tuple[ServerTool | None, str]:
-        """Return a listed tool, or None, and a note for agents."""
-        called = listed.get("name")
-        if not isinstance(called, str) or not isinstance(listed.get("inputSchema"), dict):
-            return None, f"{called!r:.60} of {server} has no name or no schema, and is left out."
-        if called in self._without:
-            return None, ""
-        name, note = called, ""
-        if called in CORE_TOOLS:
-            name = f"{self.command[0].rpartition('/')[2]}_{called}"
-            note = f"The tool {called} of {server} is {name} here."
-        tool = ServerTool(
-            dict(listed),
-            name=name,
-            description=self._describe.get(called),
-            masked=self._mask,
-            replayable=self.replayable,
-        )
-        return tool, note
+    def _digest(self, folder: Path) -> str:
+        found = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in self.files(folder)]
+        return hashlib.sha256(repr(found).encode()).hexdigest()
 
     async def _found(self, folder: Path) -> tuple[Launch, Shell]:
         """Return how the server starts, and a shell in which its program is shown."""

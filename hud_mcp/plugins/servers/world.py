@@ -1,5 +1,6 @@
 """The world of one session: a running server of its own over its own files, in a sandbox."""
 
+import builtins
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, SnapshotFailed
 from hud_mcp.plugins.servers.calls import Calls, ServerCall
 from hud_mcp.plugins.servers.eras import WantedEra
 from hud_mcp.plugins.servers.instance import Instance
+from hud_mcp.plugins.servers.listing import Listing, list_server
 from hud_mcp.plugins.servers.peer import Json, RemoteError, refuse
 from hud_mcp.plugins.servers.reply import Masker, read_reply
 from hud_mcp.plugins.servers.tool import ServerTool
@@ -131,10 +133,13 @@ class ToolServerWorld(World):
         """Start the server."""
         await self._running()
 
-    async def list_tools(self) -> tuple[list[Json], str]:
-        """Return the server's own list of its tools, and its name."""
+    async def list(self) -> Listing:
+        """Ask the server for its lists."""
         instance = await self._running()
-        return await instance.list("tools"), self._launch.name
+        era = instance.era
+        return await list_server(
+            instance, era=era.version, server=era.server, instructions=era.instructions
+        )
 
     async def call(
         self, tool: ServerTool, arguments: Mapping[str, Any], exchange: Exchange | None = None
@@ -243,7 +248,7 @@ class ToolServerWorld(World):
 
     async def resumed(self, steps: Sequence[Any]) -> None:
         """Take the calls of the recorded steps that stand."""
-        found: list[ServerCall] = []
+        found: builtins.list[ServerCall] = []
         for step in steps:
             if step.kind == "tool" and step.actions:
                 action = step.actions[0]

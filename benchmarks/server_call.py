@@ -1,6 +1,6 @@
 """The cost of a server as a world: a call, and an opening, beside going there directly.
 
-    python benchmarks/server_call.py [--calls 300] [COMMAND … -- TOOL JSON]
+    python benchmarks/server_call.py [COMMAND … -- TOOL JSON]
 
 One client of the SDK calls a tool of a server over stdio, first the server's own process, and then
 the same server behind `hud-mcp serve`, in a sandbox, with the record. Batches of both alternate. An
@@ -111,7 +111,7 @@ async def openings(command: list[str], count: int) -> None:
 
 async def main(words: list[str]) -> None:
     """Measure both."""
-    count = int(words[words.index("--calls") + 1]) if "--calls" in words else 300
+    count = 300
     command, tool, arguments = ["/usr/bin/python3", str(PLAIN)], "variable", '{"name": "HOME"}'
     if "--" in words:
         end = words.index("--")

@@ -1,0 +1,195 @@
+"""The scheme `mcp:`: any MCP server, by its command or by a client's entry of it.
+
+Words with `=` come before the command, as in a shell: `mcp:files=./notes TOKEN=$TOKEN npx -y acme`.
+Names in capitals are variables of the server, the others are options.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from hud_mcp.environment.environment import Environment
+from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean
+from hud_mcp.loading.source import Scheme
+from hud_mcp.plugins.servers.install import parse
+from hud_mcp.plugins.servers.program import find_program
+from hud_mcp.plugins.servers.spec import ToolServer
+from hud_mcp.registry import service
+
+__all__ = ["SCHEME", "Written", "read"]
+
+_MCP = "mcp:"
+_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)", re.DOTALL)
+"""A word before the command; `acme==1.0` is none."""
+_VARIABLE = re.compile(r"\$(?:\{(?:env:)?(\w+)\}|(\w+))")
+_ENTRY = re.compile(r"[a-z][a-z-]*/[^/\s]+")
+_OPTIONS = ("allow", "era", "files", "name", "without")
+_NAME_CHARS = 40
+
+
+@dataclass(frozen=True)
+class Written:
+    """A source, as its words have it.
+
+    Attributes:
+        command: The command of the server, or one word `CLIENT/NAME`.
+        env: Its variables.
+        options: The options, by name.
+        private: Values of variables that come from a client's entry, and are secrets.
+    """
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    private: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def text(self) -> str:
+        """The source in one line, in a form that `read` reads."""
+        settings = [f"{name}={value}" for name, value in {**self.options, **self.env}.items()]
+        return _MCP + shlex.join([*settings, *self.command])
+
+
+def read(source: str) -> Written:
+    """Read a source.
+
+    Raises:
+        SourceNotFound: It names no command, or a quotation mark has no end.
+        InvalidEnvironment: It has an unknown option.
+    """
+    try:
+        words = shlex.split(source.removeprefix(_MCP))
+    except ValueError as exc:
+        raise SourceNotFound(f"{source!r}: {str(exc).lower()}. Write it as in a shell.") from None
+    env, options = dict[str, str](), dict[str, str]()
+    while words and (setting := _SETTING.fullmatch(words[0])):
+        name, value = setting.groups()
+        if name.islower() and name not in _OPTIONS:
+            raise InvalidEnvironment(
+                f"{source!r} has no option {name!r}.{did_you_mean(name, _OPTIONS)} There are: "
+                f"{', '.join(_OPTIONS)}. Variables of the server have names in capitals."
+            )
+        (options if name.islower() else env)[name] = value
+        words.pop(0)
+    if not words:
+        raise SourceNotFound(
+            f"{source!r} names no server. Write its command, as in mcp:npx -y PACKAGE or "
+            "mcp:python server.py, or CLIENT/NAME for one that a client has."
+        )
+    return Written(tuple(words), env, options)
+
+
+def _is_entry(written: Written) -> bool:
+    word = written.command[0]
+    return len(written.command) == 1 and bool(_ENTRY.fullmatch(word)) and not Path(word).exists()
+
+
+def _of_client(written: Written) -> Written:
+    """Return the command of a client's entry in place of its name."""
+    client, _, name = written.command[0].partition("/")
+    entry: Mapping[str, Any] = service("client entries")(client, name)
+    if not isinstance(entry.get("command"), str):
+        raise InvalidEnvironment(
+            f"{written.command[0]} is no program of this machine. Name a server with a command."
+        )
+    values = cast("Mapping[str, Any]", entry.get("env") or {})
+    env, private = dict(written.env), dict[str, str]()
+    for key, value in values.items():
+        if key not in env:  # else the source's own words come first
+            (env if _VARIABLE.fullmatch(str(value)) else private)[key] = str(value)
+    args = [str(each) for each in cast("list[Any]", entry.get("args") or [])]
+    options = {"name": _plain(name), **written.options}
+    return Written((entry["command"], *args), env, options, private)
+
+
+class _ClientServer(ToolServer):
+    """A server whose variables a client's entry has: their values are secrets."""
+
+    def __init__(self, private: Mapping[str, str], command: tuple[str, ...], **more: Any) -> None:
+        super().__init__(command, **more)
+        self._private = dict(private)
+
+    def _values(self) -> dict[str, str]:
+        return {**self._private, **super()._values()}
+
+
+def _make(written: Written, source: str) -> ToolServer:
+    secrets: list[str] = []
+    plain: dict[str, str] = {}
+    for name, value in written.env.items():
+        found = _VARIABLE.search(value)
+        if found is None:
+            plain[name] = value
+        elif found[0] == value and name in found.groups():
+            secrets.append(name)
+        else:
+            raise InvalidEnvironment(
+                f"{source!r}: {name}={value} is made of another variable. Set a variable {name} "
+                f"for this command, and write {name}=${name}."
+            )
+    options = written.options
+    more: dict[str, Any] = {
+        "env": plain,
+        "secrets": secrets,
+        "allow": [each for each in options.get("allow", "").split(",") if each],
+        "without": [each for each in options.get("without", "").split(",") if each],
+        "files": options.get("files"),
+    }
+    if era := options.get("era"):
+        more["era"] = era
+    return _ClientServer(written.private, written.command, **more)
+
+
+def _load(source: str) -> list[Environment]:
+    """Make the environment of a source once; the first time may install its package."""
+    lasting = _lasting(source)
+    if lasting not in _made:
+        written = read(lasting)
+        if _is_entry(written):
+            written = _of_client(written)
+        folder = Path.cwd()
+        program = find_program(written.command, folder)
+        spec = _make(written, source)
+        name = written.options.get("name") or _plain(program.name)
+        environment = Environment(name, world=spec)
+        # It has no file of its own: its text and its program's parts are its digest.
+        environment.file = Path(lasting)
+        spec.check(folder)
+        environment.loaded(text=f"{lasting}\n{program.version} {program.digest}")
+        _made[lasting] = environment
+    return [_made[lasting]]
+
+
+_made: dict[str, Environment] = {}
+
+
+def _plain(name: str) -> str:
+    """Return a name of an environment for that of a package or a file."""
+    last = name.rpartition("/")[2].removeprefix("mcp-").removeprefix("server-")
+    return re.sub(r"[^a-z0-9]+", "-", last.lower()).strip("-")[:_NAME_CHARS] or "server"
+
+
+def _lasting(source: str) -> str:
+    """Return a source that means the same from any folder."""
+    written = read(source)
+    options = dict(written.options)
+    if "files" in options:
+        options["files"] = str(Path(options["files"]).expanduser().resolve())
+    command = written.command
+    if parse(command) is None and not _is_entry(written):
+        # Other words are paths of the session's folder, or of the server's own.
+        command = tuple(
+            str(Path(word).absolute()) if _is_script(word) and Path(word).is_file() else word
+            for word in command
+        )
+    return replace(written, command=command, options=options).text
+
+
+def _is_script(word: str) -> bool:
+    return "/" in word or Path(word).suffix in (".py", ".js", ".mjs", ".cjs", ".ts")
+
+
+SCHEME = Scheme(load=_load, lasting=_lasting)

@@ -44,6 +44,7 @@ BUILT_IN = (
     "hud_mcp.plugins.models.plugin",
     "hud_mcp.plugins.openenv.plugin",
     "hud_mcp.plugins.operate.plugin",
+    "hud_mcp.plugins.servers.plugin",
     "hud_mcp.plugins.sets.plugin",
     "hud_mcp.plugins.view.plugin",
 )

@@ -18,10 +18,13 @@ from hud_mcp.plugins.servers.source import Written, read
         ("mcp:npx -y acme .", Written(("npx", "-y", "acme", "."))),
         ("mcp:acme==1.0 -x", Written(("acme==1.0", "-x"))),
         ("mcp:TOKEN=$TOKEN acme", Written(("acme",), {"TOKEN": "$TOKEN"})),
-        ("mcp:files='my notes' A=b=c acme a=b", Written(("acme", "a=b"), {"A": "b=c"}, {"files": "my notes"})),
+        (
+            "mcp:files='my notes' A=b=c acme a=b",
+            Written(("acme", "a=b"), {"A": "b=c"}, {"files": "my notes"}),
+        ),
         ("mcp:claude-code/git", Written(("claude-code/git",))),
     ],
-)  # fmt: skip
+)
 def test_a_source_is_read_as_in_a_shell(source: str, written: Written) -> None:
     """And written again in a form that is read alike."""
     assert read(source) == written

@@ -150,9 +150,8 @@ def _load(source: str) -> list[Environment]:
         written = read(lasting)
         if _is_entry(written):
             written = _of_client(written)
-        folder = Path.cwd()
+        spec, folder = _make(written, source), Path.cwd()
         program = find_program(written.command, folder)
-        spec = _make(written, source)
         name = written.options.get("name") or _plain(program.name)
         environment = Environment(name, world=spec)
         # It has no file of its own: its text and its program's parts are its digest.

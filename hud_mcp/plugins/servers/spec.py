@@ -15,6 +15,7 @@ from hud_mcp.environment.function import Function
 from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.plugins.servers.eras import WantedEra
+from hud_mcp.plugins.servers.functions import SERVER_FUNCTIONS
 from hud_mcp.plugins.servers.listing import Listing, listing_file, offers
 from hud_mcp.plugins.servers.program import Program, find_program
 from hud_mcp.plugins.servers.reply import Masker
@@ -89,7 +90,7 @@ class ToolServer(WorldSpec):
     needs = Needs(cpus=0.25, memory_mb=128)
     world_type = ToolServerWorld
     is_destructive = True
-    functions: tuple[Function, ...] = ()
+    functions: tuple[Function, ...] = SERVER_FUNCTIONS
 
     def __init__(
         self,

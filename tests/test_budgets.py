@@ -20,7 +20,7 @@ PACKAGE = Path(hud_mcp.__file__).parent
 LINES, MODULES, DOCSTRING_LINES = 111_330, 503, 14_760
 """Of the whole package, with all plugins but those below."""
 
-ADDED = {"plugins/servers/": 3_000}
+ADDED = {"plugins/servers/": 3_700}
 """Lines of the plugins that came after these ceilings, by their folder."""
 
 FILE_LINES, FUNCTION_LINES = 450, 50

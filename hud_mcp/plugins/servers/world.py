@@ -44,7 +44,7 @@ _AGAIN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """How a server is started: what one session's copy shares with the others.
+    """The start of a server: the parts that all sessions' copies share.
 
     Attributes:
         argv: Its words inside.
@@ -240,7 +240,7 @@ class ToolServerWorld(World):
         return data
 
     async def restore(self, data: bytes) -> None:
-        """Restore the folder, and start the server anew over it; raises as a shell does."""
+        """Restore the folder, and start the server again over it; it raises what a shell does."""
         await self._end()
         await self.shell.restore(data)
         self._notice = _AGAIN

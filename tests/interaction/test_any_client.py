@@ -119,7 +119,10 @@ async def test_what_starts_a_task_names_arguments_and_features(tmp_path: Path) -
     """Each with its type, its default and its bounds; what takes none is not an empty object."""
     async with stdio_peer(tmp_path / "pole", (POLE,), era=MODERN) as peer:
         fields = (await schemas(peer))["start_task"]["properties"]
-        gravity = fields["context"]["properties"]["gravity"]
+        assert fields["context"]["type"] == "string", "all features would be long"
+        told = await peer.ok("list_tasks", template="balance")
+        assert "context gravity: number." in told.text
+        gravity = told.structured["templates"][0]["context"]["properties"]["gravity"]
         assert gravity["type"] == "number"
         assert "9.8 by default" in gravity["description"]
         begun = await peer.ok("start_task", template="balance", context={"gravity": 5.0})

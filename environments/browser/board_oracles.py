@@ -71,7 +71,7 @@ async def archived_by(agent: Agent, card: str) -> str:
     for _ in range(12):
         if found := re.search(pattern, agent.text):
             return found[1]
-        await agent.step({"type": "scroll", "scroll_y": 2000})
+        await agent.step({"type": "scroll", "scroll_y": 850})
     raise LookupError(f"the log does not say who archived {card!r}")
 
 

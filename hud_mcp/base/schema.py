@@ -5,6 +5,7 @@ Hosts refuse `$ref`, a list of types, and `true` in place of a schema. They refu
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -194,7 +195,7 @@ def expected(schema: Schema, given: Any = None) -> str:
         return _one_of(values)
     kind = str(schema.get("type"))
     if kind in ("integer", "number"):
-        is_huge = kind == "integer" and isinstance(given, float) and abs(given) >= _PAST
+        is_huge = kind == "integer" and isinstance(given, float) and _PAST <= abs(given) < math.inf
         return "a whole number of 64 bits" if is_huge else _number_words(schema, kind)
     if kind == "string":
         return _string_words(schema, given)

@@ -169,7 +169,7 @@ async def test_tools_of_an_environments_own_act_on_the_sessions_world(peer: Peer
     counted = await peer.ok("count_notes", session=task.session)
     assert json.loads(counted.text) == {"notes": 2}
     for wrong, words in (
-        ({"text": 3}, "'text'"),
+        ({"text": 3}, "text: expected a string"),
         ({}, "'text' is required"),
         ({"text": "a", "time": 2}, "Did you mean 'times'?"),
     ):

@@ -122,10 +122,10 @@ async def test_a_wrong_prompt_argument_is_named_and_starts_nothing(peer: Peer) -
     """Each kind of wrong argument is a protocol error whose text says what was expected."""
     for given, words in (
         ({}, "'name' is required"),
-        ({"name": "x", "count": "ten"}, "'count'"),
-        ({"name": "x", "kind": "medium"}, "'kind'"),
-        ({"name": "x", "loud": "perhaps"}, "'loud'"),
-        ({"name": "x", "tags": "a,b"}, "'tags'"),
+        ({"name": "x", "count": "ten"}, "count: expected"),
+        ({"name": "x", "kind": "medium"}, "kind: expected"),
+        ({"name": "x", "loud": "perhaps"}, "loud: expected"),
+        ({"name": "x", "tags": "a,b"}, "tags: expected"),
         ({"name": "x", "cuont": "1"}, "Did you mean 'count'?"),
     ):
         with pytest.raises(MCPError) as caught:

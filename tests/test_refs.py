@@ -3,7 +3,7 @@
 from tables import each_of
 
 from hud_mcp.record.transcript import RefNames, describe_action
-from hud_mcp.values.refs import quoted
+from hud_mcp.values.refs import named_refs, quoted
 
 STOCK = """Page: Stock
 
@@ -70,3 +70,8 @@ def test_a_name_stays_within_its_marks(name: str) -> None:
     assert not set("“”\n\t") & set(said[1:-1])
     assert len(said) < 100
     assert said.encode()
+
+
+def test_a_text_without_lines_names_nothing() -> None:
+    """A world that shows nothing has an empty text, and its steps are told too."""
+    assert list(named_refs("")) == []

@@ -73,7 +73,7 @@ def _owned_lines(text: str) -> Iterator[tuple[str, str]]:
     """Yield each line without its mark, and the title of the row or item that it is part of."""
     lines, items = text.splitlines(), list[tuple[int, str]]()
     is_changes = CHANGES in text
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+    for line, below in zip(lines, [*lines, ""][1:], strict=True):
         whole = line[2:] if is_changes and line[:2] in ("+ ", "- ", "  ") else line
         inner = whole.lstrip(" ")
         indent = len(whole) - len(inner)

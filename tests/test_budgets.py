@@ -17,10 +17,10 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 111_330, 503, 14_760
+LINES, MODULES, DOCSTRING_LINES = 111_540, 505, 14_820
 """Of the whole package, with all plugins but those below."""
 
-ADDED = {"plugins/servers/": 3_700}
+ADDED = {"plugins/servers/": 5_300, "plugins/sets/mcp/": 380}
 """Lines of the plugins that came after these ceilings, by their folder."""
 
 FILE_LINES, FUNCTION_LINES = 450, 50

@@ -74,13 +74,16 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources in use in a sandbox. `elsewhere` counts the files outside the folder."""
+    """The resources in use in a sandbox. `elsewhere` counts the files outside the folder.
+
+    An equal `mark` of the same folder means that nothing in it has changed; None tells nothing.
+    """
 
     processes: int
-    memory_bytes: int
     disk_bytes: int
     files: int
-    elsewhere: int = 0
+    elsewhere: int
+    mark: int | None
 
 
 class Sandbox(Commands):
@@ -155,11 +158,11 @@ class Sandbox(Commands):
             raise EnvironmentFailed("This sandbox's folder is not visible outside it.")
         return found
 
-    async def usage(self) -> Usage:
-        """Return the resources that are in use now."""
-        reply, _ = await self.link.ask("usage")
-        names = ("processes", "memory", "disk", "files", "elsewhere")
-        return Usage(*(int(reply[name]) for name in names))
+    async def usage(self, *, marked: int = 0) -> Usage:
+        """Return the resources that are in use now, and a mark of a folder of so few things."""
+        reply, _ = await self.link.ask("usage", most=marked)
+        names = ("processes", "disk_bytes", "files", "elsewhere")
+        return Usage(**{name: int(reply[name]) for name in names}, mark=reply["mark"])
 
     async def close(self) -> None:
         """End everything inside. A second call does nothing."""

@@ -27,7 +27,8 @@ class Journal:
         "__weakref__",
         "_before", "_beginning", "_facts", "_first_line", "_has_ended", "_id", "_lines", "_lock",
         "_on_written", "_post", "_receipt", "_room", "_steps", "_store", "_writing", "attempt",
-        "changed", "count", "deaths", "is_behind", "snapshot_step", "snapshots", "taken",
+        "changed", "count", "deaths", "is_behind", "snapshot", "snapshot_step", "snapshots",
+        "taken",
     )  # fmt: skip
 
     def __init__(
@@ -62,9 +63,13 @@ class Journal:
         self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
         self.deaths: list[TrajectoryStep] = trail(recorded)
         self.snapshot_step: int | None = None
+        self.snapshot: bytes | None = None  # the last with a step, which a step may have again
         self.is_behind = False  # an access may have done what no step and no snapshot has
         self.taken = False  # another server has the session: nothing more is written here
-        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
+        self._before = self._state()
+
+    def _state(self) -> tuple[int, list[TrajectoryStep], int | None, bytes | None, bool]:
+        return self.changed, self.deaths, self.snapshot_step, self.snapshot, self.is_behind
 
     # Pending writes.
 
@@ -99,8 +104,11 @@ class Journal:
         """Number a step, and keep it to be written with the next one."""
         shot = draft.observation.image if draft.observation else None
         step = draft.step(self.count, self.snapshots.of_step(self.count))
-        self._steps.append(NewStep(step, shot, draft.answers, draft.snapshot))
-        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
+        # A world whose state is as it was returns the very same bytes: they are not written again.
+        is_same = draft.snapshot is not None and draft.snapshot is self.snapshot
+        data = None if is_same else draft.snapshot
+        self._steps.append(NewStep(step, shot, draft.answers, data, is_same))
+        self._before = self._state()
         # A step that stands ends the row of deaths, as `trail` reads it from the record.
         self.deaths = [*self.deaths, step] if step.undone else []
         if step.changes_world:
@@ -108,6 +116,7 @@ class Journal:
         if draft.snapshot is not None:
             # A snapshot after this step has every direct use before it.
             self.snapshot_step, self.is_behind = self.count, False
+            self.snapshot = draft.snapshot
         self.count += 1
 
     def withdraw(self) -> None:
@@ -115,7 +124,9 @@ class Journal:
         if self._steps:
             self._steps.pop()
             self.count -= 1
-            self.changed, self.deaths, self.snapshot_step, self.is_behind = self._before
+            self.changed, self.deaths, self.snapshot_step, self.snapshot, self.is_behind = (
+                self._before
+            )
 
     def restore(self, snapshot_step: int | None) -> None:
         """Note the step of the snapshot from which the world was restored."""
@@ -183,7 +194,8 @@ class Journal:
         """
         self.append(draft)
         seen = draft.observation
-        has_files = draft.snapshot is None  # else one write has it, and the picture
+        # One write has a new snapshot, and the picture.
+        has_files = self._steps[-1].snapshot is None
         if has_files and seen is not None and seen.image is not None:
             # Shielded, as in `_flush`: the call was performed, so its step must be recorded.
             with anyio.CancelScope(shield=True):
@@ -312,6 +324,7 @@ class Journal:
         self.snapshot_step = self.count - 1
 
     async def _put_snapshot(self, step: int, data: bytes) -> None:
+        self.snapshot = None
         with anyio.CancelScope(shield=True):
             try:
                 await self._store.put_snapshot(self._id, step, data)

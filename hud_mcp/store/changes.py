@@ -174,12 +174,16 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A step to write, with its picture, and the world's `snapshot` that replaces the last."""
+    """A step to write, with its picture, and the world's `snapshot` that replaces the last.
+
+    With `is_same`, the stored snapshot is the world's after this step too.
+    """
 
     step: TrajectoryStep
     screenshot: Screenshot | None = None
     answers: bool = False
     snapshot: bytes | None = None
+    is_same: bool = False
 
 
 _SAID_BYTES = 1024 * 1024
@@ -249,11 +253,14 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a session: rows of steps, a snapshot after a step, and columns of its row."""
+    """The progress of a session: rows of steps, a snapshot after a step, and columns of its row.
+
+    A `state` without data is the stored snapshot, after a later step.
+    """
 
     session_id: str
     steps: "Sequence[Values]" = ()
-    state: tuple[int, bytes] | None = None
+    state: tuple[int, bytes | None] | None = None
     prompt: str | None = None
     answered_at: datetime | None = None
     stored_bytes: int | None = None
@@ -263,7 +270,8 @@ class Progress:
     def of(cls, session_id: str, steps: Sequence[NewStep], growth: "Growth") -> "Progress":
         """Make the progress of steps, of which only the last answers; `growth` counts each once."""
         rows: list[Values] = []
-        size, state = 0, None
+        size = 0
+        state: tuple[int, bytes | None] | None = None
         for new in steps:
             step = new.step
             finite = step.reward is None or math.isfinite(step.reward)
@@ -274,20 +282,22 @@ class Progress:
             size += len(text)
             if new.snapshot is not None:
                 state = (step.index, new.snapshot)
+            elif new.is_same:
+                state = (step.index, state[1] if state else None)
             growth.count(session_id, new, len(text))
         answered_at = steps[-1].step.ended_at if steps[-1].answers else None
         return cls(session_id, rows, state, answered_at=answered_at, size=size)
 
     def inline(self, statements: "Statements", server: str) -> "Made | None":
-        """Return the statements for an event loop; None for a snapshot."""
-        if self.state is not None:
+        """Return the statements for an event loop; None for a new snapshot."""
+        moved = self.moved(server)
+        if self.state is not None and not moved:
             return None
         made: Made = []
         for row in self.steps:
             made.append((statements.insert_step, {**row, "server": server}))
-        for row in self.changed(server):
-            made.append((statements.change, row))
-        return made
+        made += [(statements.change, row) for row in self.changed(server)]
+        return made + [(statements.move_snapshot, row) for row in moved]
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[Progress]") -> list[None]:
@@ -305,6 +315,7 @@ class Progress:
         rest = (
             (statements.change, [row for each in changes for row in each.changed(server)]),
             (statements.put_snapshot, [row for each in changes for row in each.snapshot(server)]),
+            (statements.move_snapshot, [row for each in changes for row in each.moved(server)]),
         )
         for statement, rows in rest:
             if driver.run(statement, rows) != len(rows):
@@ -326,11 +337,17 @@ class Progress:
         ]
 
     def snapshot(self, server: str) -> list[dict[str, Any]]:
-        """The values that replace the snapshot, if there is one."""
-        if self.state is None:
+        """The values that replace the snapshot, if there is another."""
+        step, data = self.state or (0, None)
+        if data is None:
             return []
-        step, data = self.state
         return [{"session_id": self.session_id, "server": server, "step": step, "data": data}]
+
+    def moved(self, server: str) -> list[dict[str, Any]]:
+        """The values that move the stored snapshot to a later step, if it is the same."""
+        if self.state is None or self.state[1] is not None:
+            return []
+        return [{"session_id": self.session_id, "server": server, "step": self.state[0]}]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from waiting import PATIENCE_S
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.values import ScreenshotRecord, utc_now
-from hud_mcp.store import Store, default_store_url
+from hud_mcp.store import NewStep, Store, default_store_url
 from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
@@ -134,6 +134,15 @@ async def test_what_belongs_to_a_step_is_written_with_it(
         assert (held.snapshot, held.snapshot_step) == (state, index)
     await store.add_step("traj-1", step(1), snapshot=b"of a step that is there already")
     assert (await store.load_session("traj-1")).snapshot == b"second \0 \xff"
+    same = NewStep(step(2), is_same=True)
+    if not store.commit_step("traj-1", same):
+        await store.write_steps("traj-1", [same])
+    held = await store.load_session("traj-1")
+    assert (held.snapshot, held.snapshot_step) == (b"second \0 \xff", 2)
+    both = [NewStep(step(3), snapshot=b"third"), NewStep(step(4), is_same=True)]
+    await store.write_steps("traj-1", both)
+    held = await store.load_session("traj-1")
+    assert (held.snapshot, held.snapshot_step) == (b"third", 4)
     await store.release_session("traj-1")
     (waiting,) = await open_store().waiting_sessions(["e"])
     assert waiting.answered

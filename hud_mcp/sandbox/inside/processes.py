@@ -222,13 +222,11 @@ class Processes:
                 _kill(each.pid, signal.SIGCONT)
         return {}, []
 
-    def usage(self) -> Reply:
+    def usage(self) -> dict[str, Any]:
         """Return the resources that are in use now."""
-        others = self.others()
         size, files = self._disk()
-        memory = sum(_memory(each.pid) for each in others)
-        used = {"processes": len(others), "memory": memory, "disk": size, "files": files}
-        return {**used, "elsewhere": self._elsewhere()}, []
+        used = {"processes": len(self.others()), "disk_bytes": size, "files": files}
+        return {**used, "elsewhere": self._elsewhere()}
 
     def reap(self) -> None:
         """Collect ended processes, and tell the host the end of those that it started."""

@@ -63,6 +63,10 @@ INSERT INTO snapshots (session_id, step, data)
 SELECT :session_id, :step, :data FROM sessions
 WHERE id = :session_id AND owner = :server AND ended_at IS NULL{hold}
 ON CONFLICT (session_id) DO UPDATE SET step = excluded.step, data = excluded.data"""
+_MOVE_SNAPSHOT = """
+UPDATE snapshots SET step = :step
+WHERE session_id = :session_id AND EXISTS
+  (SELECT 1 FROM sessions WHERE id = :session_id AND owner = :server AND ended_at IS NULL)"""
 _END = """
 UPDATE sessions SET receipt = :receipt, ended_at = :ended_at, stored_bytes = :stored_bytes
 WHERE id = :session_id AND owner = :server AND ended_at IS NULL"""
@@ -125,6 +129,7 @@ class Statements:
         self.insert_step = Statement(_INSERT_STEP.format(hold=hold), dialect)
         self.change = Statement(_CHANGE, dialect)
         self.put_snapshot = Statement(_PUT_SNAPSHOT.format(hold=hold), dialect)
+        self.move_snapshot = Statement(_MOVE_SNAPSHOT, dialect)
         self.end = Statement(_END, dialect)
         self.delete_snapshot = Statement(_DELETE_SNAPSHOT, dialect)
 

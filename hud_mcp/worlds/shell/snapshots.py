@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hud_mcp.errors import EnvironmentFailed, SnapshotFailed
@@ -50,6 +51,9 @@ def missed(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 _NAMED = 5
 
+_MARKED = 1000
+"""The most things in a folder that are looked at in place of packing it."""
+
 
 class FolderSnapshots:
     """The taking and restoring of snapshots of one session's folder.
@@ -66,7 +70,10 @@ class FolderSnapshots:
         self.notice = ""
         self._sandbox = sandbox
         self._most_bytes = most_bytes
-        self._packed: Packed | None = None
+        self._packed: Packed | None = None  # without its data, which the last snapshot ends with
+        self._mark: int | None = None  # of a folder that was packed while something ran
+        self._last = b""
+        self._fields: Mapping[str, Any] = {}
 
     def expire(self) -> None:
         """Pack the folder anew next time: it may have changed."""
@@ -79,16 +86,22 @@ class FolderSnapshots:
         """
         sandbox = self._sandbox
         try:
-            usage = await sandbox.usage()
+            usage = await sandbox.usage(marked=_MARKED)
         except OSError as exc:
             raise SnapshotFailed(
                 f"The running processes cannot be listed: {exc.strerror or exc}."
             ) from exc
         goes_on = bool(usage.processes)
-        packed = None if goes_on else self._packed
+        packed, was, self._mark = self._packed, self._mark, None
+        if goes_on or was is not None:
+            self._mark = usage.mark  # of before the pack: what goes on may change it
+            packed = packed if was is not None and was == self._mark else None
         if packed is None:
+            self._packed = None  # also if this fails
             packed = await sandbox.folder.pack(most_bytes=self._most_bytes)
-            self._packed = None if goes_on else packed  # what goes on may change it yet
+            self._fields = {}
+            can_last = self._mark is not None or not goes_on
+            self._packed = replace(packed, data=b"") if can_last else None
         if packed.lost:
             named = ", ".join(map(str, packed.lost[:_NAMED]))
             raise SnapshotFailed(
@@ -101,7 +114,10 @@ class FolderSnapshots:
             "processes": usage.processes,
             "elsewhere": usage.elsewhere,
         }
-        return write_snapshot(packed.data, fields)
+        if fields != self._fields:
+            data = packed.data or self._last.partition(b"\n")[2]
+            self._fields, self._last = fields, write_snapshot(data, fields)
+        return self._last  # the very same bytes tell the journal that nothing has changed
 
     async def take_whole(self, last: str) -> bytes:
         """Return a snapshot like `take`; `SnapshotFailed` too if a restore would miss something."""
@@ -116,7 +132,8 @@ class FolderSnapshots:
         await self._sandbox.end_processes()
         await self._sandbox.folder.unpack(packed)
         # Not to be taken for a pack of what is there now: what was left out is not.
-        self._packed = Packed(packed)
+        self._packed, self._mark = Packed(b""), None
+        self._fields, self._last = {}, data
         self.left_out = missed(fields)
         if self.left_out:
             self.notice = (

@@ -3,9 +3,11 @@
 # ruff: noqa: ASYNC240  # what is waited for and looked at is in another process
 
 import hashlib
+import io
 import json
 import os
 import shutil
+import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -284,6 +286,49 @@ async def test_a_snapshot_is_made_anew_only_where_something_may_have_changed(
     await shell.run("(sleep 0.2; echo 2 > f) & echo")
     await shell.act(WaitAction(time=600))
     assert await shell.snapshot() != before
+
+
+MAPPED = """
+import mmap, time
+with open("f", "r+b") as file, mmap.mmap(file.fileno(), 1) as memory:
+    memory[:1] = b"1"  # from now on the page is writable, and the kernel notices nothing
+    time.sleep(1)
+    memory[:1] = b"2"
+    time.sleep(600)
+"""
+"""It changes a file through its memory, which no time of the file tells."""
+
+
+@each_of("program", ["sleep 1; echo -n 2 > f; sleep 600", f"exec python3 -c '{MAPPED}'"])
+async def test_a_change_by_what_goes_on_is_in_the_next_snapshot(
+    program: str, shell: ShellWorld
+) -> None:
+    """However a program writes; while none does, the very same bytes say that nothing changed."""
+    await shell.write("f", "1")
+    await shell.run(f"({program}) > /dev/null 2>&1 &")
+    assert in_snapshot(await shell.snapshot(), "f") == b"1"
+
+    async def changed() -> bytes | None:
+        data = await shell.snapshot()
+        return data if in_snapshot(data, "f") == b"2" else None
+
+    last = await until(changed)
+    if "mmap" not in program:
+
+        async def same() -> bool:
+            return await shell.snapshot() is await shell.snapshot()
+
+        assert await until(same)
+        assert in_snapshot(await shell.snapshot(), "f") == in_snapshot(last, "f")
+
+
+def in_snapshot(data: bytes, name: str) -> bytes:
+    """The content of a file in a snapshot."""
+    with tarfile.open(fileobj=io.BytesIO(data.partition(b"\n")[2])) as tar:
+        member = next(each for each in tar if each.name.removeprefix("./") == name)
+        file = tar.extractfile(member)
+        assert file is not None
+        return file.read()
 
 
 async def test_the_first_process_survives_its_agent(shell: ShellWorld) -> None:

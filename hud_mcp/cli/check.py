@@ -200,9 +200,9 @@ async def _prove(
 
 
 def _missed(done: Rollout) -> str | None:
-    if done.reward is None:
-        return None
-    return read_probe(done.planned.task).missed(done.reward)
+    probe = read_probe(done.planned.task)
+    # Full marks without the oracle's outputs are a fault only where it left some: the end tells.
+    return None if done.reward is None or probe.kind == "odd" else probe.missed(done.reward)
 
 
 def _conclude(

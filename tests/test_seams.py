@@ -50,7 +50,7 @@ SEAMS = {
     "plugins.hud.live": "bridges, gyms of users and live pages, which few have",
     "plugins.hand.commands": "the objects that commands run: a mistake is told before",
     "plugins.operate.surfaces": "the same",
-    "plugins.servers.libraries": "the SDK's check of lists, for servers that are read anew",
+    "plugins.servers.libraries": "the SDK's check of lists, SQLAlchemy, and the check of schemas",
     "plugins.view.commands": "the same",
     "plugins.operate.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",

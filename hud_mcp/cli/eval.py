@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from hud_mcp.agents.kind import agent_names
 from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.interruption import Interruption, watched_signals
+from hud_mcp.cli.jobs import compare
 from hud_mcp.cli.options import (
     complete_jobs,
     complete_sources,
@@ -50,7 +51,7 @@ from hud_mcp.values.outcome import NOT_BEGUN, Outcome
 _MODEL: type[Any] = service("model options")
 _BY_HAND = {
     "Agent (give one)": ["agent"],
-    "Runs": ["resume"],
+    "Runs": ["resume", "against"],
     "Record and report": ["report_path", "view", "verbose"],
 }
 _NAMES = agent_names()
@@ -73,6 +74,7 @@ class _Call:
     tasksets: Sequence[str]
     store: str | None
     resume: str | None
+    against: str | None
     report: Path | None
     view: bool
     verbose: bool
@@ -99,6 +101,11 @@ class _Call:
     metavar="JOB",
     shell_complete=complete_jobs,
     help="Continue a job: run what is missing in it.",
+)
+@click.option(
+    "--against",
+    metavar="NAME=SOURCE",
+    help="Then run the same rows and seeds on another server, mcp:COMMAND, and compare.",
 )
 @store_option
 @no_record_option
@@ -142,6 +149,7 @@ def _read(ctx: click.Context, options: Mapping[str, Any]) -> _Call:
         options["tasksets"],
         options["store"],
         resume,
+        options["against"],
         options["report_path"],
         options["view"],
         options["verbose"],
@@ -174,6 +182,11 @@ def _read_new(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions:
 
 
 def _read_resumed(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions:
+    if ctx.params["against"]:
+        raise HudMcpError(
+            "Each of two compared jobs resumes by itself: leave out --against. Then `hud-mcp jobs "
+            "FIRST SECOND` compares them."
+        )
     by_hand = {"tasksets": "TASKSET", "agent": "--agent", "model": "--model"}
     for name, shown in by_hand.items():
         if ctx.params[name]:
@@ -201,19 +214,31 @@ async def _main(call: _Call) -> int:
         ) as job_id,
     ):
         with without_collecting():
-            prepared = await _prepare(console, store, call, job_id)
-        status = await _evaluate(console, store, prepared, call, interruption)
+            first, *others = await _prepare(console, store, call, job_id)
+        status = await _evaluate(console, store, first, call, interruption)
+        for second in others:
+            console.print("\n", cell(second.job.name, "bold"), sep="", soft_wrap=True)
+            call = replace(call, report=None)
+            status = max(status, await _evaluate(console, store, second, call, interruption))
+            console.print()
+            await compare(store, [first.job.id, second.job.id])
     return interruption.status or status
 
 
-async def _prepare(console: Console, store: Store, call: _Call, new: str) -> Prepared:
+async def _prepare(console: Console, store: Store, call: _Call, new: str) -> list[Prepared]:
     if call.resume is not None:
-        return await resume_job(store, call.resume, call.options, of_model=call.of_model)
+        return [await resume_job(store, call.resume, call.options, of_model=call.of_model)]
     found = await anyio.to_thread.run_sync(find_sets, call.tasksets)
     sets = found.read()
     if found.left_out:
         console.print(cell(found.left_out, "dim"), soft_wrap=True)
-    return await begin_job(store, JobRequest(sets.tasks, call.options, sets.files, new))
+    request = JobRequest(sets.tasks, call.options, sets.files, new)
+    if call.against is None:
+        return [await begin_job(store, request)]
+    requests = service("pair jobs")(call.against, request)
+    for each in requests:  # neither is recorded unless both can run
+        await begin_job(None, each)
+    return [await begin_job(store, each) for each in requests]
 
 
 async def _evaluate(

@@ -86,7 +86,7 @@ async def _run(names: tuple[str, ...], options: dict[str, Any]) -> None:
     check_place(options["store"])
     async with opened_store(options["store"]) as store:
         if len(names) > 1:
-            await _compare(store, names, options)
+            await compare(store, names, options["threshold"], as_json=options["as_json"])
         elif names:
             await _show(store, await store.find_job_id(names[0]), options)
         elif is_there(store, options["store"]):
@@ -95,12 +95,19 @@ async def _run(names: tuple[str, ...], options: dict[str, Any]) -> None:
             click.echo("There are no jobs: nothing was recorded yet. `hud-mcp eval` runs one.")
 
 
-async def _compare(store: Store, names: tuple[str, ...], options: dict[str, Any]) -> None:
-    jobs, found = await load_comparison(store, names, options["threshold"])
-    if options["as_json"]:
-        click.echo(_json(comparison_json(jobs, found)))
+async def compare(
+    store: Store, names: Sequence[str], threshold: float = PASS_REWARD, *, as_json: bool = False
+) -> None:
+    """Print each job beside the first one, then how they used the tools of servers."""
+    jobs, found = await load_comparison(store, names, threshold)
+    load_use = service("server use")
+    uses = [await load_use(store.database, job.id, threshold=threshold) for job in jobs]
+    if as_json:
+        used = {"servers": uses} if any(uses) else {}
+        click.echo(_json({**comparison_json(jobs, found), **used}))
     else:
         print_comparison(jobs, found)
+        service("print server use")(jobs, uses)
 
 
 # A list.

@@ -92,6 +92,12 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @split_option
 @click.option(
+    "--files",
+    metavar="DIR",
+    hidden=True,
+    help="The files that each session of a server, mcp:COMMAND, begins with.",
+)
+@click.option(
     "--python",
     metavar="FILE",
     hidden=True,
@@ -210,6 +216,8 @@ def command(ctx: click.Context, **options: Any) -> None:
     """
     if options["split"] is not None and not options["tasksets"]:
         raise click.UsageError("--split chooses among the rows of a --taskset; name one.")
+    if (files := options.pop("files")) is not None:
+        options["sources"] = service("sources with files")(options["sources"], files)
     options["wires"] = read_wires(_wires(options), options)
     if options["reload"] and any(Source(each).is_remote for each in options["sources"]):
         raise click.UsageError(
@@ -256,7 +264,7 @@ def _read_token() -> str:
     return line.decode().strip()
 
 
-_PLACES = frozenset({"tasksets", "store", "python", "operator_token_file"})
+_PLACES = frozenset({"files", "tasksets", "store", "python", "operator_token_file"})
 """Options whose values are files, perhaps: a client starts the server from another folder."""
 
 

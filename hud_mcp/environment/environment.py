@@ -4,6 +4,7 @@ Nothing runs until a session opens a world. The names are the HUD SDK's.
 """
 
 import ast
+import copy
 import hashlib
 import inspect
 import os
@@ -29,6 +30,7 @@ from hud_mcp.environment.function import Phase
 from hud_mcp.environment.spec import NoWorld, WorldSpec
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
+from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean
 from hud_mcp.registry import service
 from hud_mcp.values.capability import Capability
@@ -264,6 +266,14 @@ class Environment(Declarations):
         self.world = world
         self.context_space = world.context_space | self._own_contexts
         self.add_world_tools()
+
+    def with_world(self, world: WorldSpec, tools: Iterable[Tool]) -> "Environment":
+        """Return it with another world of the same kind, and with these tools alone."""
+        made = copy.copy(self)
+        own = {each.name: each for each in tools}
+        vars(made).update(world=world, _notes=[*self._notes], _tools=own)
+        vars(made).pop("digest", None)
+        return made
 
     async def start(self) -> None:
         """Run the initialize hooks, in order, once.

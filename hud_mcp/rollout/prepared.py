@@ -73,8 +73,8 @@ class Prepared:
     spent_usd: float = 0.0
 
 
-async def begin_job(store: Store, request: JobRequest) -> Prepared:
-    """Begin a job, and record it with all that a resumption needs.
+async def begin_job(store: Store | None, request: JobRequest) -> Prepared:
+    """Begin a job, and record it with all that a resumption needs. Without a store, only check it.
 
     Raises:
         SourceNotFound: There is no such environment or file of contexts.
@@ -84,8 +84,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     tasks, how = request.tasks, request.options.recorded()
     how = how.model_copy(update={"folder": str(Path.cwd())})
     check_agent(how)
-    # Before anything is recorded: a job that cannot run leaves no trace.
-    check_in_process(how)
+    check_in_process(how)  # before anything is recorded: a job that cannot run leaves no trace
     chosen, left_out = _runnable(_chosen(request))
     chosen, conduct, protocol = _as_published(chosen, request)
     sources = narrow_sources(  # other environments may need what this machine lacks
@@ -120,7 +119,8 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         planned=True,
         metadata=metadata,
     )
-    await store.add_job(job, list(chosen))  # from here on, a resumption needs nothing else
+    if store is not None:
+        await store.add_job(job, list(chosen))  # from here on, a resumption needs nothing else
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
     return Prepared(job, list(chosen), planned, how)
 

@@ -168,6 +168,11 @@ class Instance:
             raise
         return instance
 
+    @property
+    def banner(self) -> str:
+        """The beginning of the text that it wrote beside its messages."""
+        return self._masker.text(self._peer.banner)
+
     async def call(
         self,
         tool: str,

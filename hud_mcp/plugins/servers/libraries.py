@@ -1,10 +1,16 @@
-"""The parts of the SDK that servers' lists and wires need, each loaded when it is first used."""
+"""The modules that few calls need, each loaded when it is first used: the SDK's, and SQL's."""
 
 from typing import TYPE_CHECKING
 
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator as Draft202012Validator
+    from jsonschema.exceptions import SchemaError as SchemaError
     from mcp_types.methods import serialize_server_result as serialize_server_result
+    from referencing import Registry as Registry
+    from referencing.exceptions import Unresolvable as Unresolvable
+
+    from hud_mcp.plugins.servers import statements as statements
 else:
     __getattr__ = lazy_names(__name__)

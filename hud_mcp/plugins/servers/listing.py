@@ -5,6 +5,7 @@ A later start reads them from a file, by the server's command and version, and s
 
 import contextlib
 import hashlib
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,6 +31,7 @@ __all__ = [
     "list_server",
     "listing_file",
     "offers",
+    "tokens",
 ]
 
 Json = dict[str, Any]
@@ -168,6 +170,12 @@ def offers(tools: Sequence[Json], *, prefix: str, without: Collection[str] = ())
             yield Offer(None, entry, f"The server's tool {called} is left out: clients refuse it.")
             continue
         yield Offer(name, sent, " ".join(notes))
+
+
+def tokens(entry: Json) -> int:
+    """Estimate the tokens that a tool costs in each request of a host: four characters are one."""
+    sent = {name: entry.get(name) for name in ("name", "description", "inputSchema")}
+    return len(json.dumps(sent, ensure_ascii=False, separators=(",", ":"))) // 4
 
 
 def _fault(entry: Json) -> str | None:

@@ -1,8 +1,20 @@
 """The table of this plugin."""
 
-from hud_mcp.registry import Plugin
+from hud_mcp.registry import Command, Plugin
 
 PLUGIN = Plugin(
     "servers",
+    commands={
+        "lint": Command(
+            "hud_mcp.plugins.servers.lint:command",
+            "Say what hosts refuse, cut or pay for in the tools of an MCP server.",
+        ),
+    },
     sources={"mcp": "hud_mcp.plugins.servers.source:SCHEME"},
+    services={
+        "pair jobs": "hud_mcp.plugins.servers.against:pair",
+        "print server use": "hud_mcp.plugins.servers.against:print_use",
+        "server use": "hud_mcp.plugins.servers.use:load_use",
+        "sources with files": "hud_mcp.plugins.servers.source:with_files",
+    },
 )

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -16,7 +16,7 @@ from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.plugins.servers.eras import WantedEra
 from hud_mcp.plugins.servers.functions import SERVER_FUNCTIONS
-from hud_mcp.plugins.servers.listing import Listing, listing_file, offers
+from hud_mcp.plugins.servers.listing import Listing, listing_file, offers, tokens
 from hud_mcp.plugins.servers.program import Program, find_program
 from hud_mcp.plugins.servers.reply import Masker
 from hud_mcp.plugins.servers.tool import ServerTool
@@ -82,6 +82,9 @@ class ToolServer(WorldSpec):
         limits: The limits of a session.
         isolation: `none` runs the server on the machine itself. Only for what is trusted with it.
 
+    Attributes:
+        options: Its keywords, for a declaration like it with another command.
+
     Raises:
         InvalidEnvironment: An option cannot work.
     """
@@ -110,6 +113,8 @@ class ToolServer(WorldSpec):
         limits: SandboxLimits | None = None,
         isolation: Isolation = "bwrap",
     ) -> None:
+        given = dict(locals())
+        self.options = {n: v for n, v in given.items() if n not in ("self", "command")}
         words = shlex.split(command) if isinstance(command, str) else list(command)
         if not words:
             raise InvalidEnvironment("ToolServer: the command is empty. Name a program.")
@@ -167,6 +172,8 @@ class ToolServer(WorldSpec):
         """
         listing = await self._listing(environment.folder)
         name = self._program.name if self._program is not None else self.name
+        version = self._program.version if self._program is not None else ""
+        facts: dict[str, Any] = {"name": f"{name} {version}".strip(), "tokens": 0, "listed": []}
         for offer in offers(listing.tools, prefix=name, without=self._without):
             if offer.name is not None:
                 described = self._describe.get(str(offer.entry["name"]))
@@ -176,8 +183,11 @@ class ToolServer(WorldSpec):
                     description=described,
                     masked=self._mask,
                     replayable=self.replayable,
+                    server=facts,
                 )
                 environment.offer(tool)
+                facts["tokens"] += tokens(tool.listed)
+                facts["listed"].append(offer.name)
             if offer.note and offer.note not in environment.notes:
                 environment.tell_agents(offer.note)
 

@@ -49,6 +49,7 @@ class ServerTool(Tool):
         description: A description in place of the server's.
         masked: The names of arguments that the record does not keep.
         replayable: Whether a call may be repeated to rebuild the server's state.
+        server: Facts on its server, which the record keeps beside each of its calls.
     """
 
     passes_through = True
@@ -61,7 +62,9 @@ class ServerTool(Tool):
         description: str | None = None,
         masked: frozenset[str] = frozenset(),
         replayable: bool = False,
+        server: Json | None = None,
     ) -> None:
+        self.server = {} if server is None else server
         self.listed = {**listed, **({} if description is None else {"description": description})}
         self.name, self.called = name, str(listed["name"])
         self.function, self.where = self._refuse, "its server"
@@ -94,7 +97,7 @@ class ServerTool(Tool):
 
     def kept(self, reply: ToolReply) -> dict[str, Any]:
         """Return what the record keeps of a reply."""
-        return kept_reply(reply)
+        return {**kept_reply(reply), "server": self.server}
 
     def is_same(self, reply: Any, text: str | None, kept: Mapping[str, Any]) -> bool:
         """Whether a repeated call has the recorded result."""

@@ -141,6 +141,15 @@ class ToolServerWorld(World):
             instance, era=era.version, server=era.server, instructions=era.instructions
         )
 
+    async def request(self, method: str, params: Json, *, timeout_s: float) -> Json:
+        """Send the server any request, and return its raw result; raises as `Instance.call`."""
+        return await (await self._running()).request(method, params, timeout_s)
+
+    @property
+    def banner(self) -> str:
+        """The beginning of the text that the server wrote beside its messages."""
+        return self._instance.banner if self._instance is not None else ""
+
     async def call(
         self, tool: ServerTool, arguments: Mapping[str, Any], exchange: Exchange | None = None
     ) -> ToolReply:

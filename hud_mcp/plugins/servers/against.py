@@ -1,0 +1,137 @@
+"""Two servers on the same rows: the second job of `eval --against`, and what tools were used."""
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hud_mcp.cli.output import cell, make_console, make_table, print_table
+from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.loading.source import load_environments, narrow_sources
+from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.source import read
+from hud_mcp.plugins.servers.spec import ToolServer
+from hud_mcp.record.job import Job
+from hud_mcp.rollout.agents import agent_name
+from hud_mcp.rollout.prepared import JobRequest
+
+__all__ = ["pair", "print_use"]
+
+_NAMED = re.compile(r"(?:([\w.-]+)=)?(.+)", re.DOTALL)
+_SEED_BITS = 31
+
+
+def pair(against: str, request: JobRequest) -> tuple[JobRequest, JobRequest]:
+    """Return two jobs of the same rows and seeds; the second one is against another server.
+
+    Args:
+        against: `NAME=SOURCE`, or a source. A command `mcp:COMMAND` replaces that of the first
+            job's server, in its environment. Any other source is the second job's environment.
+        request: The first job.
+
+    Raises:
+        InvalidEnvironment: It is not clear which server is replaced.
+        SourceNotFound: A source does not exist.
+    """
+    found = _NAMED.fullmatch(against)
+    name, source = found.groups() if found else (None, against)
+    options = request.options
+    seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
+    first = options.model_copy(update={"seed": seed})
+    title = options.name or f"{request.tasks.name} {agent_name(options.recorded())}"
+    sources = (source,)
+    if source.startswith("mcp:") and "in" not in read(source).options:
+        sources = _in_place(source, request)
+    update = {"name": f"{title}: {name or source}", "sources": sources}
+    second = first.model_copy(update=update)
+    return replace(request, options=first), replace(request, options=second, job_id=None)
+
+
+def _in_place(source: str, request: JobRequest) -> tuple[str, ...]:
+    """Return the first job's sources, with another command for its one server."""
+    own = narrow_sources(request.options.sources, request.tasks.environment_names)
+    served = [
+        each
+        for each in own
+        if any(isinstance(found.world, ToolServer) for found in load_environments([each]))
+    ]
+    if len(served) != 1:
+        names = ", ".join(served) or "none"
+        raise InvalidEnvironment(
+            f"--against {source!r} replaces the server of one environment. Of --env, those with a "
+            f"server are: {names}. Name one by --env FILE or --env FILE:NAME."
+        )
+    written = read(source)
+    other = replace(written, options={**written.options, "in": served[0]}).text
+    return tuple(other if each == served[0] else each for each in own)
+
+
+def print_use(jobs: Sequence[Job], uses: Sequence[Json | None]) -> None:
+    """Print the servers of jobs with their figures, then the calls of each tool by job."""
+    if not any(uses):
+        return
+    console = make_console()
+    right = ("tools", "tokens", "calls/run", "errors/run", "steps to success")
+    table = make_table("job", "server", *right, right=right)
+    for job, use in zip(jobs, uses, strict=True):
+        table.add_row(cell(job.id), *(cell(each) for each in _figures(use)))
+    console.print()
+    print_table(console, table, whole="job", least=("steps to success", "tools"))
+    heads = [
+        f"{place}. {_title(job, use)}" for place, (job, use) in enumerate(_both(jobs, uses), 1)
+    ]
+    names = dict.fromkeys(tool["name"] for use in uses if use for tool in use["tools"])
+    calls = make_table("tool", *(cell(head).plain for head in heads))
+    unused: list[str] = []
+    for name in names:
+        said = [_calls(name, use) for use in uses]
+        if set(said) == {_UNUSED}:
+            unused.append(name)
+        else:
+            calls.add_row(cell(name), *map(cell, said))
+    console.print()
+    print_table(console, calls, whole="tool")
+    if unused:
+        text = f"Listed, and never called: {', '.join(unused)}."
+        console.print(cell(text, "dim"), soft_wrap=True)
+    text = (
+        "tokens: of the list of tools in each request of a host, four characters as one. steps to "
+        "success: the median of the runs that passed."
+    )
+    console.print(text, style="dim", soft_wrap=True)
+
+
+_UNUSED = "not called"
+
+
+def _both(jobs: Sequence[Job], uses: Sequence[Json | None]) -> Sequence[tuple[Job, Json | None]]:
+    return list(zip(jobs, uses, strict=True))
+
+
+def _title(job: Job, use: Json | None) -> str:
+    return ", ".join(each["name"] for each in use["servers"]) if use else job.agent or job.name
+
+
+def _figures(use: Json | None) -> list[str]:
+    if use is None:
+        return ["no server answered", "", "", "", "", ""]
+    servers, runs = use["servers"], max(1, use["runs"])
+    steps = use["steps_to_success"]
+    return [
+        ", ".join(each["name"] for each in servers),
+        ", ".join(str(len(each["tools"])) for each in servers),
+        ", ".join(f"{each['tokens']:,}" for each in servers),
+        f"{use['calls'] / runs:.1f}",
+        f"{use['errors'] / runs:.1f}",
+        "" if steps is None else f"{steps:g}",
+    ]
+
+
+def _calls(name: str, use: Json | None) -> str:
+    found = next((each for each in use["tools"] if each["name"] == name), None) if use else None
+    if found is None:
+        return "not listed" if use else ""
+    if not found["calls"]:
+        return _UNUSED
+    calls = "1 call" if found["calls"] == 1 else f"{found['calls']} calls"
+    return f"{calls}, {found['errors']} failed" if found["errors"] else calls

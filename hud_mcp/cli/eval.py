@@ -104,8 +104,8 @@ class _Call:
 )
 @click.option(
     "--against",
-    metavar="NAME=SOURCE",
-    help="Then run the same rows and seeds on another server, mcp:COMMAND, and compare.",
+    metavar="SOURCE",
+    help="Run the rows on another server too, and compare.",
 )
 @store_option
 @no_record_option
@@ -121,10 +121,9 @@ class _Call:
 def command(ctx: click.Context, **options: Any) -> None:
     """Run an agent through a TASKSET: a .jsonl, .json or .py file, or a shipped set's name.
 
-    `hud-mcp tasks` lists the sets. Several tasksets form one job.
-
-    A run ends as expected if it was graded. A run of the oracle or the nop must also get the reward
-    in the row's `validation`. The table shows that reward as `expected`.
+    `hud-mcp tasks` lists the sets. Several tasksets form one job. A run ends as expected if it was
+    graded. A run of the oracle or the nop must also get the reward in the row's `validation`. The
+    table shows that reward as `expected`.
     """
     call = _read(ctx, options)
     configure_logging("error")

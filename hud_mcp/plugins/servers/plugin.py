@@ -15,6 +15,7 @@ PLUGIN = Plugin(
         "pair jobs": "hud_mcp.plugins.servers.against:pair",
         "print server use": "hud_mcp.plugins.servers.against:print_use",
         "server use": "hud_mcp.plugins.servers.use:load_use",
+        "server use of runs": "hud_mcp.plugins.servers.use:use_of",
         "sources with files": "hud_mcp.plugins.servers.source:with_files",
     },
 )

@@ -93,9 +93,9 @@ def _use(calls: Iterable[_Calls]) -> Json | None:
     tools = {name: [0, 0] for each in servers.values() for name in each["tools"]}
     for each in known:
         # A call without a reply, as of a server that died, is known by its tool alone.
-        if each.tool in tools:
-            tools[each.tool][0] += each.count
-            tools[each.tool][1] += each.count * each.failed
+        counts = tools.get(each.tool[:_NAME_CHARS], [0, 0])
+        counts[0] += each.count
+        counts[1] += each.count * each.failed
     return {
         "servers": list(servers.values()),
         "runs": len({each.run for each in known}),

@@ -29,6 +29,7 @@ from hud_mcp.plugins.view.web.run_list import ListedRun, RowQuery, RunList, list
 from hud_mcp.plugins.view.web.trajectory import trajectory_row
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.registry import service
 from hud_mcp.store import Store
 
 WHOLE_RUNS = 1200
@@ -93,6 +94,7 @@ class JobPages:
     """The server's replies about jobs. The page of `coming`, a job about to begin, waits for it."""
 
     def __init__(self, store: Store, coming: str | None) -> None:
+        self._database = store.database
         self._outlines = Outlines(store.database)
         self._coming = coming
         self._pages: OrderedDict[str, _Page] = OrderedDict()
@@ -189,7 +191,10 @@ class JobPages:
         found = None
         if len(runs) <= WHOLE_RUNS:
             found = await self._outlines.load_rows([run.id for run in runs])
-        read = _Read(stamp, job, tasks, runs, found)
+        use = None
+        if job is not None and found is not None and all(run.ended_at for run in runs):
+            use = await service("server use")(self._database, job.id)  # each step changes it before
+        read = _Read(stamp, job, tasks, runs, found, use)
         return await anyio.to_thread.run_sync(_make, read, before)
 
     def _keep(self, job_id: str, page: _Page) -> None:
@@ -278,6 +283,7 @@ class _Read:
     tasks: Sequence[Task]
     runs: Sequence[BriefRun]
     found: Sequence[TrajectorySummary] | None
+    use: Json | None  # of the tools of servers
 
 
 def _make(read: _Read, before: _Page | None) -> _Page:
@@ -285,7 +291,7 @@ def _make(read: _Read, before: _Page | None) -> _Page:
     expected = expected_rewards(read.job, read.tasks) if read.job else None
     figures = figure_job(read.job, read.tasks, read.runs)
     listed = list_runs(read.runs, figures, expected)
-    told: Json = {"expects": expected is not None, "paged": read.found is None}
+    told: Json = {"expects": expected is not None, "paged": read.found is None, "tools": read.use}
     head = {**figures.head, **told}
     page = _Page(read.stamp, secrets.token_hex(8), 0, head, listed, expected, None, [])
     if read.found is None:

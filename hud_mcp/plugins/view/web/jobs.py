@@ -22,6 +22,7 @@ from hud_mcp.plugins.view.web.trajectory import shown_outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
 from hud_mcp.record.values import utc_now
+from hud_mcp.registry import service
 from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.values.outcome import outcome_classes
@@ -49,7 +50,7 @@ def job_data(
     for row in rows:
         row.update(figures.marks(row["id"], row["task"], left_out=row["foreign"] or row["erased"]))
         row["surprise"] = row["surprise"] and not row["foreign"]
-    return figures.head
+    return {**figures.head, "tools": service("server use of runs")(found)}
 
 
 @dataclass(frozen=True)

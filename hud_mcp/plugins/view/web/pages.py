@@ -40,7 +40,7 @@ ASSETS = {
                 "embedded", "fetched", "film", "grade", "groups", "inline", "jobs", "lines",
                 "live", "marks", "notebook", "outline", "overview", "paged", "panel", "pixels",
                 "place", "player", "plot", "run", "spending", "stage", "table", "tabs", "text",
-                "trajectory", "turns", "words", "zoom",
+                "tools", "trajectory", "turns", "words", "zoom",
             )
         ),
         "text/javascript; charset=utf-8",

@@ -20,6 +20,7 @@ from hud_mcp.record.transcript import (
     turn_facts,
 )
 from hud_mcp.record.values import Pruning, Receipt, ScreenshotRecord, TrajectoryStep
+from hud_mcp.registry import service
 from hud_mcp.values.action import Point, Targeted, is_answer
 from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import RecordedTurn
@@ -87,6 +88,7 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "logs": trajectory.logs,
         "use": None if trajectory.use is None else str(trajectory.use),
         "receipt": _receipt(receipt, trajectory.pruned) if receipt else None,
+        "tools": service("server use of runs")([trajectory]),
     }
 
 

@@ -8,6 +8,7 @@ import { PagedRows, Pager } from './paged.js';
 import { drawPlot } from './plot.js';
 import { showSpending } from './spending.js';
 import { Table } from './table.js';
+import { showTools } from './tools.js';
 import {
   OUTCOMES, badge, intervalText, linkTo, linkToGroup, linkToJob, meter, moment, plural, rewardText, secondsText, titleOf, toneOf, wordsOf,
 } from './words.js';
@@ -61,6 +62,7 @@ export class Overview {
     showGroupings(data);
     showContexts(data.contexts);
     showSpending(data.spending);
+    showTools('tools', data.tools);
     $('tasks').classList.toggle('expects', data.expects);
     $('surprises-label').hidden = !data.expects;
     const chosen = $('outcome').value;

@@ -2,6 +2,7 @@
 
 import { $, facts, say } from './dom.js';
 import { gradeOf } from './grade.js';
+import { showTools } from './tools.js';
 import { turnItem } from './turns.js';
 import { moment, secondsText, titleOf, verdict } from './words.js';
 
@@ -24,5 +25,6 @@ export function drawRun(run) {
   $('no-steps').textContent = run.pruned ? 'Its steps were removed.' : 'It has no steps.';
   $('grade').replaceChildren(...gradeOf(run));
   say($('log'), run.logs ?? (run.pruned ? 'No log is kept.' : 'Nothing was logged.'));
+  showTools('run-tools', run.tools);
   $('turns-left').replaceChildren(...(run.turns ?? []).map(turnItem));
 }

@@ -25,8 +25,8 @@ def pair(against: str, request: JobRequest) -> tuple[JobRequest, JobRequest]:
     """Return two jobs of the same rows and seeds; the second one is against another server.
 
     Args:
-        against: `NAME=SOURCE`, or a source. A command `mcp:COMMAND` replaces that of the first
-            job's server, in its environment. Any other source is the second job's environment.
+        against: `NAME=SOURCE`, or a source. `mcp:COMMAND` replaces the command of the first job's
+            server, and `mcp:without=TOOL` leaves a tool out. Any other source has environments.
         request: The first job.
 
     Raises:
@@ -40,7 +40,7 @@ def pair(against: str, request: JobRequest) -> tuple[JobRequest, JobRequest]:
     first = options.model_copy(update={"seed": seed})
     title = options.name or f"{request.tasks.name} {agent_name(options.recorded())}"
     sources = (source,)
-    if source.startswith("mcp:") and "in" not in read(source).options:
+    if source.startswith("mcp:") and "in" not in read(source, in_place=True).options:
         sources = _in_place(source, request)
     update = {"name": f"{title}: {name or source}", "sources": sources}
     second = first.model_copy(update=update)
@@ -61,7 +61,7 @@ def _in_place(source: str, request: JobRequest) -> tuple[str, ...]:
             f"--against {source!r} replaces the server of one environment. Of --env, those with a "
             f"server are: {names}. Name one by --env FILE or --env FILE:NAME."
         )
-    written = read(source)
+    written = read(source, in_place=True)
     other = replace(written, options={**written.options, "in": served[0]}).text
     return tuple(other if each == served[0] else each for each in own)
 

@@ -199,7 +199,7 @@ def _find_in_arguments(name: str, schema: Mapping[str, Any]) -> Iterator[Finding
         shown = clip(", ".join(silent[:_SHOWN]), _SHOWN_CHARS)
         yield Finding("unclear", name, f"has arguments without a description: {shown}{more}.")
     is_bounded = any(_BOUND.search(_words(field)) for field in fields)
-    if fields and _LISTING.search(_words(name)) and not is_bounded:
+    if _LISTING.search(_words(name)) and not is_bounded:
         yield Finding("costly", name, "has no argument that bounds its result.")
 
 

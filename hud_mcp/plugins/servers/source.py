@@ -55,8 +55,8 @@ class Written:
         return _MCP + shlex.join([*settings, *self.command])
 
 
-def read(source: str) -> Written:
-    """Read a source.
+def read(source: str, *, in_place: bool = False) -> Written:
+    """Read a source; one in the place of another server may have no command.
 
     Raises:
         SourceNotFound: It names no command, or a quotation mark has no end.
@@ -76,7 +76,7 @@ def read(source: str) -> Written:
             )
         (options if name.islower() else env)[name] = value
         words.pop(0)
-    if not words and "in" not in options:
+    if not words and not in_place and "in" not in options:
         raise SourceNotFound(
             f"{source!r} names no server. Write its command, as in mcp:npx -y PACKAGE or "
             "mcp:python server.py, or CLIENT/NAME for one that a client has."

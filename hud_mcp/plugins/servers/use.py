@@ -40,7 +40,7 @@ def use_of(runs: Iterable[Any]) -> Json | None:
             _object(step.info.get(REPLY)).get("server"),
         )
         for run in runs
-        for step in run.steps
+        for step in getattr(run, "steps", ())  # none of a damaged record
         if step.kind == "tool" and step.actions
     )
 

@@ -98,7 +98,7 @@ class Gateway:
                     far_writer.write(request.first)
                 else:
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await _splice(reader, writer, far_reader, far_writer)
+                await splice(reader, writer, far_reader, far_writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             return  # one side hung up, or was silent for too long
         finally:
@@ -206,7 +206,7 @@ def _is_replaced(line: str) -> bool:
     return name in ("connection", "keep-alive", "host") or name.startswith("proxy-")
 
 
-async def _splice(
+async def splice(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     far_reader: asyncio.StreamReader,

@@ -164,6 +164,16 @@ class Sandbox(Commands):
         names = ("processes", "disk_bytes", "files", "elsewhere")
         return Usage(**{name: int(reply[name]) for name in names}, mark=reply["mark"])
 
+    async def connect(self, port: int) -> socket.socket:
+        """Connect to a port on the loopback inside, which only this sandbox has.
+
+        Raises:
+            OSError: Nothing listens there.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        _reply, (fd,) = await self.link.ask("connect", port=port)
+        return socket.socket(fileno=fd)
+
     async def close(self) -> None:
         """End everything inside. A second call does nothing."""
         if self._gateway is not None:

@@ -1,12 +1,14 @@
 """A server of the standard library, which every machine runs: notes in files, and one in memory.
 
-`python3 plain_server.py [modern]`: it takes the handshake, or the envelope of the newer era.
+`python3 plain_server.py [modern] [http PORT]`: it takes the handshake, or the envelope of the newer
+era. Over HTTP it wants the token of its variable HTTP_TOKEN, where there is one.
 """
 
 import json
 import os
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +136,43 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     return {"error": {"code": -32601, "message": f"no {method}"}}
 
 
+def replied(given: dict[str, Any]) -> dict[str, Any]:
+    """The whole answer to a request."""
+    said = answer(given["method"], given.get("params", {}))
+    return {"jsonrpc": "2.0", "id": given["id"], **said}
+
+
+class Http(BaseHTTPRequestHandler):
+    """The same over HTTP, with what is special to it: the path `/mcp`, and a token."""
+
+    def do_POST(self) -> None:
+        """Answer one message."""
+        given = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        token = os.environ.get("HTTP_TOKEN")
+        is_routed = not MODERN or self.headers.get("mcp-method") == given["method"]
+        if self.path != "/mcp" or (token and self.headers["authorization"] != f"Bearer {token}"):
+            self.reply(401, b"")
+        elif "id" not in given:
+            self.reply(202, b"")
+        elif not is_routed:
+            self.reply(400, b"")
+        else:
+            self.reply(200, json.dumps(replied(given)).encode())
+
+    def reply(self, status: int, body: bytes) -> None:
+        """Send a status and a body of JSON."""
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+if "http" in sys.argv:
+    listening = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[-1])), Http)
+    print("listening on", listening.server_port, flush=True)
+    listening.serve_forever()
 for line in iter(sys.stdin.readline, ""):
     given = json.loads(line)
     if "id" in given and "method" in given:
-        send(
-            {
-                "jsonrpc": "2.0",
-                "id": given["id"],
-                **answer(given["method"], given.get("params", {})),
-            }
-        )
+        send(replied(given))

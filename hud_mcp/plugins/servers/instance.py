@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, cast
 
 import anyio
@@ -13,6 +14,7 @@ import anyio
 from hud_mcp.base.text import clip
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.servers.eras import Era, WantedEra, negotiate
+from hud_mcp.plugins.servers.http import HttpWire, inside
 from hud_mcp.plugins.servers.peer import (
     AnswerRequest,
     Json,
@@ -23,7 +25,7 @@ from hud_mcp.plugins.servers.peer import (
     refuse,
 )
 from hud_mcp.plugins.servers.reply import Masker
-from hud_mcp.plugins.servers.wires import PipeWire
+from hud_mcp.plugins.servers.wires import PipeWire, Wire
 from hud_mcp.sandbox import Sandbox
 from hud_mcp.sandbox.commands import Excerpt, Process, shell_status
 
@@ -110,7 +112,12 @@ class Instance:
     """
 
     def __init__(
-        self, name: str, process: Process, peer: Peer, errors: _Errors, masker: Masker
+        self,
+        name: str,
+        peer: Peer,
+        masker: Masker,
+        process: Process | None = None,
+        errors: _Errors | None = None,
     ) -> None:
         self._name = name
         self._process = process
@@ -122,7 +129,32 @@ class Instance:
         self.era = Era("")
         self.died: str | None = None
         self._sandbox: Sandbox | None = None
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._watching: asyncio.Task[None] | None = None
+        if process is not None:
+            self._watching = asyncio.get_running_loop().create_task(self._watch(process))
+
+    @classmethod
+    async def reach(
+        cls,
+        url: str,
+        *,
+        name: str,
+        headers: Mapping[str, str],
+        era: WantedEra = "auto",
+        timeout_s: float = 60.0,
+        on_request: AnswerRequest = refuse,
+        on_notice: Callable[[str, Json], None] = lambda _method, _params: None,
+        masker: Masker | None = None,
+    ) -> "Instance":
+        """Connect to a server that runs elsewhere, as a client of its own.
+
+        Raises:
+            EnvironmentFailed: It cannot be reached, or breaks the protocol.
+        """
+        wire = HttpWire(url, headers=headers)
+        peer = Peer(wire, on_request=on_request, on_notice=on_notice)
+        instance = cls(name, peer, masker or Masker())
+        return await instance._begun(era, timeout_s)
 
     @classmethod
     async def start(
@@ -132,6 +164,7 @@ class Instance:
         *,
         name: str,
         env: Mapping[str, str] | None = None,
+        port: int | None = None,
         era: WantedEra = "auto",
         timeout_s: float = 60.0,
         on_request: AnswerRequest = refuse,
@@ -140,6 +173,8 @@ class Instance:
     ) -> "Instance":
         """Start a server in a sandbox, and agree with it on an era.
 
+        With a `port`, it speaks HTTP there, and its standard output is read as its errors are.
+
         Raises:
             EnvironmentFailed: It does not start, or breaks the protocol. The text has the end of
                 its standard error.
@@ -147,8 +182,9 @@ class Instance:
         If this fails or is cancelled, nothing of it runs on.
         """
         ours, theirs = _pipes()
+        stdio = theirs if port is None else [theirs[0], theirs[2], theirs[2]]
         try:
-            process = await sandbox.spawn(argv, stdio=theirs, env=env)
+            process = await sandbox.spawn(argv, stdio=stdio, env=env)
         except OSError as exc:
             _close(ours)
             raise EnvironmentFailed(f"{name} does not start: {exc.strerror or exc}.") from exc
@@ -157,16 +193,24 @@ class Instance:
             raise
         finally:
             _close(theirs)
-        peer = Peer(PipeWire(ours[1], ours[0]), on_request=on_request, on_notice=on_notice)
-        instance = cls(name, process, peer, _Errors(ours[2]), masker or Masker())
+        wire: Wire = PipeWire(ours[1], ours[0])
+        if port is not None:
+            tunnel = partial(inside, sandbox, port, timeout_s=timeout_s)
+            url = f"http://127.0.0.1:{port}/mcp"
+            wire = HttpWire(url, tunnel=tunnel, close_input=wire.close)
+        peer = Peer(wire, on_request=on_request, on_notice=on_notice)
+        instance = cls(name, peer, masker or Masker(), process, _Errors(ours[2]))
         instance._sandbox = sandbox
+        return await instance._begun(era, timeout_s)
+
+    async def _begun(self, era: WantedEra, timeout_s: float) -> "Instance":
         try:
-            await instance._begin(era, timeout_s)
+            await self._begin(era, timeout_s)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await instance.close(in_order_s=0)
+                await self.close(in_order_s=0)
             raise
-        return instance
+        return self
 
     @property
     def banner(self) -> str:
@@ -249,13 +293,17 @@ class Instance:
         sandbox = self._sandbox
         with contextlib.suppress(EnvironmentFailed, OSError):
             await self._wait(in_order_s)
-            if self._process.code is None and sandbox is not None and sandbox.alive:
-                await sandbox.signal(self._process, signal.SIGTERM)
+            process = self._process
+            if process is not None and process.code is None and sandbox and sandbox.alive:
+                await sandbox.signal(process, signal.SIGTERM)
                 await self._wait(min(in_order_s, _TERM_S))
-                await sandbox.kill(self._process, "it was ended")
-        self._watching.cancel()
+                await sandbox.kill(process, "it was ended")
+        if self._watching is not None:
+            self._watching.cancel()
         self._peer.close()
-        self._errors.close()
+        if self._errors is not None:
+            self._errors.close()
+        await self._peer.wait_closed()
 
     async def _begin(self, era: WantedEra, timeout_s: float) -> None:
         try:
@@ -272,9 +320,9 @@ class Instance:
             text = self._masker.text(f"{exc}{self._said()}")
             raise EnvironmentFailed(f"{self._name} cannot be used. {text}") from exc
 
-    async def _watch(self) -> None:
+    async def _watch(self, process: Process) -> None:
         """Note an end that no closed pipe tells: a child may hold it open."""
-        await self._process.wait()
+        await process.wait()
         await asyncio.sleep(_END_S / 4)  # its last messages may still lie in the pipe
         self._peer.close("ended")
         await self._why_ended("ended")
@@ -286,7 +334,8 @@ class Instance:
         await self._wait(_END_S)
         if self.died is not None:  # another caller waited too
             return self.died
-        code, reason = self._process.code, self._process.reason
+        process = self._process
+        code, reason = (process.code, process.reason) if process else (None, None)
         if reason is not None:
             how = f"was stopped, because {reason},"
         elif code is None:
@@ -299,20 +348,21 @@ class Instance:
             how = f"{why}, and {how}"
         text = f"{self._name} {how}{self._running}.{self._said()}"
         self.died = self._masker.text(text)
-        if code is None and self._sandbox is not None and self._sandbox.alive:
+        if process is not None and code is None and self._sandbox and self._sandbox.alive:
             with contextlib.suppress(EnvironmentFailed):
-                await self._sandbox.kill(self._process, "it broke the protocol")
+                await self._sandbox.kill(process, "it broke the protocol")
         return self.died
 
     def _said(self) -> str:
         """The end of its standard error, and text that it wrote beside its messages."""
-        errors, banner = self._errors.text, self._peer.banner
+        errors, banner = self._errors.text if self._errors else "", self._peer.banner
         beside = f" Its output began with {clip(banner, 80)!r}." if banner else ""
         return f"{beside} Its errors: {errors}" if errors else beside
 
     async def _wait(self, seconds: float) -> None:
-        with anyio.move_on_after(seconds):
-            await self._process.wait()
+        if self._process is not None:
+            with anyio.move_on_after(seconds):
+                await self._process.wait()
 
 
 def _pipes() -> tuple[list[int], list[int]]:

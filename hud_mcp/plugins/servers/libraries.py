@@ -7,6 +7,10 @@ from hud_mcp.base.lazy import lazy_names
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator as Draft202012Validator
     from jsonschema.exceptions import SchemaError as SchemaError
+    from mcp.shared.inbound import encode_header_value as encode_header_value
+    from mcp.shared.message import ClientMessageMetadata as ClientMessageMetadata
+    from mcp.shared.message import SessionMessage as SessionMessage
+    from mcp_types import jsonrpc_message_adapter as jsonrpc_message_adapter
     from mcp_types.methods import serialize_server_result as serialize_server_result
     from referencing import Registry as Registry
     from referencing.exceptions import Unresolvable as Unresolvable

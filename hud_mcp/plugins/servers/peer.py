@@ -158,6 +158,10 @@ class Peer:
         """Tell the server that nothing more comes."""
         self._wire.close_input()
 
+    async def wait_closed(self) -> None:
+        """Wait after `close` until the wire is released, within a bound."""
+        await self._wire.wait_closed()
+
     def close(self, why: str = "was ended") -> None:
         """End it; every open request raises `PeerEnded`. It may be called twice."""
         self._wire.close()

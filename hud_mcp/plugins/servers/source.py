@@ -1,35 +1,45 @@
 """The scheme `mcp:`: any MCP server, by its command or by a client's entry of it.
 
 Words with `=` come before the command, as in a shell: `mcp:files=./notes TOKEN=$TOKEN npx -y acme`.
-Names in capitals are variables of the server, the others are options. `in=mine.py` is the
-environment of a file with another command, with more variables, or without some of its tools.
+Names in capitals are variables of the server, or headers of requests to a URL; the others are
+options. `in=mine.py` is the environment of a file with another command, with more variables, or
+without some of its tools.
 """
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean
+from hud_mcp.graders.combination import grade_checks
 from hud_mcp.loading.source import Scheme, Source, lasting_source
 from hud_mcp.plugins.servers.install import parse
 from hud_mcp.plugins.servers.program import find_program
-from hud_mcp.plugins.servers.spec import ToolServer
+from hud_mcp.plugins.servers.reply import LEAST_SECRET_CHARS
+from hud_mcp.plugins.servers.spec import VARIABLE, ToolServer
 from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.registry import service
+from hud_mcp.values.grade import Grade
 
 __all__ = ["SCHEME", "Written", "read"]
 
 _MCP = "mcp:"
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)", re.DOTALL)
 """A word before the command; `acme==1.0` is none."""
-_VARIABLE = re.compile(r"\$(?:\{(?:env:)?(\w+)\}|(\w+))")
 _ENTRY = re.compile(r"[a-z][a-z-]*/[^/\s]+")
-_OPTIONS = ("allow", "era", "files", "in", "name", "without")
+_OPTIONS = ("allow", "era", "files", "http", "in", "name", "without")
+_OF_COMMAND = ("allow", "env", "files", "http", "readonly", "secrets")
+"""The options that a server elsewhere has not."""
+_URLS = ("url", "serverUrl", "httpUrl")
+_PORTS = 65_536
 _NAME_CHARS = 40
+_TASK = "Find out what the tools of this server do, and tell it in a few sentences."
 
 
 @dataclass(frozen=True)
@@ -37,8 +47,8 @@ class Written:
     """A source, as its words have it.
 
     Attributes:
-        command: The command of the server, or one word `CLIENT/NAME`.
-        env: Its variables.
+        command: The command of the server, or one word: a URL, or `CLIENT/NAME`.
+        env: Its variables; those of a URL are headers.
         options: The options, by name.
         private: Values of variables that come from a client's entry, and are secrets.
     """
@@ -47,6 +57,12 @@ class Written:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     private: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def url(self) -> str | None:
+        """The address of a server that runs elsewhere."""
+        word = self.command[0] if self.command else ""
+        return word if word.startswith(("http://", "https://")) and not self.command[1:] else None
 
     @property
     def text(self) -> str:
@@ -79,7 +95,7 @@ def read(source: str, *, in_place: bool = False) -> Written:
     if not words and not in_place and "in" not in options:
         raise SourceNotFound(
             f"{source!r} names no server. Write its command, as in mcp:npx -y PACKAGE or "
-            "mcp:python server.py, or CLIENT/NAME for one that a client has."
+            "mcp:python server.py, its URL, or CLIENT/NAME for one that a client has."
         )
     return Written(tuple(words), env, options)
 
@@ -93,25 +109,27 @@ def _of_client(written: Written) -> Written:
     """Return the command of a client's entry in place of its name."""
     client, _, name = written.command[0].partition("/")
     entry: Mapping[str, Any] = service("client entries")(client, name)
-    if not isinstance(entry.get("command"), str):
+    url = next((entry[key] for key in _URLS if isinstance(entry.get(key), str)), None)
+    if entry.get("type") == "sse" or not isinstance(entry.get("command") or url, str):
         raise InvalidEnvironment(
-            f"{written.command[0]} is no program of this machine. Name a server with a command."
+            f"{written.command[0]} has neither a command nor a URL of streamable HTTP."
         )
-    values = cast("Mapping[str, Any]", entry.get("env") or {})
+    values = cast("Mapping[str, Any]", entry.get("env" if url is None else "headers") or {})
     env, private = dict(written.env), dict[str, str]()
     for key, value in values.items():
         if key not in env:  # else the source's own words come first
-            (env if _VARIABLE.fullmatch(str(value)) else private)[key] = str(value)
+            (env if VARIABLE.search(str(value)) else private)[key] = str(value)
     args = [str(each) for each in cast("list[Any]", entry.get("args") or [])]
     options = {"name": _plain(name), **written.options}
-    return Written((entry["command"], *args), env, options, private)
+    command = (entry["command"], *args) if url is None else (url,)
+    return Written(command, env, options, private)
 
 
 class _ClientServer(ToolServer):
     """A server whose variables a client's entry has: their values are secrets."""
 
-    def __init__(self, private: Mapping[str, str], command: tuple[str, ...], **more: Any) -> None:
-        super().__init__(command, **more)
+    def __init__(self, private: Mapping[str, str], **more: Any) -> None:
+        super().__init__(**more)
         self.private = dict(private)
 
     def _values(self) -> dict[str, str]:
@@ -120,10 +138,32 @@ class _ClientServer(ToolServer):
 
 def _make(written: Written, source: str, like: ToolServer | None = None) -> ToolServer:
     """Declare a server; what its words do not say is as in a declaration that it replaces."""
+    given = written.options
+    before: dict[str, Any] = dict(like.options) if like is not None else {}
+    more: dict[str, Any] = {
+        **before,
+        "without": [*before.get("without", ()), *_listed(written, "without")],
+    }
+    private = {**(like.private if isinstance(like, _ClientServer) else {}), **written.private}
+    more |= {name: v for name, v in given.items() if name in ("era", "files")}
+    url = written.url or (None if written.command else more.get("url"))
+    if url is not None:
+        kept = {name: value for name, value in more.items() if name not in _OF_COMMAND}
+        headers = {
+            name.replace("_", "-") if name.isupper() else name: value
+            for name, value in {**written.env, **written.private}.items()
+        }
+        kept |= {"url": url, "headers": {**(more.get("headers") or {}), **headers}}
+        long = {name: value for name, value in private.items() if len(value) >= LEAST_SECRET_CHARS}
+        return _ClientServer(long, **kept)
+    if port := given.get("http"):
+        if not port.isdecimal() or not 0 < int(port) < _PORTS:
+            raise InvalidEnvironment(f"{source!r}: expected a port such as http=8000.")
+        more["http"] = int(port)
     secrets: list[str] = []
     plain: dict[str, str] = {}
     for name, value in written.env.items():
-        found = _VARIABLE.search(value)
+        found = VARIABLE.search(value)
         if found is None:
             plain[name] = value
         elif found[0] == value and name in found.groups():
@@ -133,19 +173,16 @@ def _make(written: Written, source: str, like: ToolServer | None = None) -> Tool
                 f"{source!r}: {name}={value} is made of another variable. Set a variable {name} "
                 f"for this command, and write {name}=${name}."
             )
-    before: Mapping[str, Any] = like.options if like is not None else {}
-    more: dict[str, Any] = {
-        **before,
+    more |= {
+        "url": None,
+        "headers": None,
         "env": {**(before.get("env") or {}), **plain},
         "secrets": [*before.get("secrets", ()), *secrets],
-        "without": [*before.get("without", ()), *_listed(written, "without")],
     }
-    if "allow" in written.options:
+    if "allow" in given:
         more["allow"] = _listed(written, "allow")
-    more |= {name: v for name, v in written.options.items() if name in ("era", "files")}
-    private = {**(like.private if isinstance(like, _ClientServer) else {}), **written.private}
     command = written.command or (like.command if like is not None else ())
-    return _ClientServer(private, command, **more)
+    return _ClientServer(private, command=command, **more)
 
 
 def _listed(written: Written, option: str) -> list[str]:
@@ -161,15 +198,25 @@ def _load(source: str) -> list[Environment]:
     if lasting not in _made:
         written = _of_client(written) if _is_entry(written) else written
         spec, folder = _make(written, source), Path.cwd()
-        program = find_program(written.command, folder)
-        name = written.options.get("name") or _plain(program.name)
+        program = None if written.url else find_program(written.command, folder)
+        host = urlsplit(written.url or "").hostname or ""
+        name = written.options.get("name") or _plain(program.name if program else host)
         environment = Environment(name, world=spec)
         # It has no file of its own: its text and its program's parts are its digest.
         environment.file = Path(lasting)
+        environment.template(id="explore", description="Try the server's tools")(_explore)
         spec.check(folder)
-        environment.loaded(text=f"{lasting}\n{program.version} {program.digest}")
+        parts = f"{program.version} {program.digest}" if program else ""
+        environment.loaded(text=f"{lasting}\n{parts}")
         _made[lasting] = environment
     return [_made[lasting]]
+
+
+async def _explore(server: ToolServerWorld, task: str = _TASK) -> AsyncGenerator[str | Grade, str]:
+    """Ask for anything; the tools that were called without an error count."""
+    yield task
+    calls = server.calls
+    yield grade_checks({"called a tool": bool(calls), "no error": calls.errors_at_most(0)})
 
 
 _made: dict[str, Environment] = {}
@@ -212,7 +259,8 @@ def _lasting(source: str) -> str:
     if "in" in options:
         options["in"] = lasting_source(options["in"])
     command = written.command
-    if command and parse(command) is None and not _is_entry(written):
+    is_command = command and not _is_entry(written) and written.url is None
+    if is_command and parse(command) is None:
         # Other words are paths of the session's folder, or of the server's own.
         command = tuple(
             str(Path(word).absolute()) if _is_script(word) and Path(word).is_file() else word

@@ -2,11 +2,13 @@
 
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -58,6 +60,10 @@ QUIET = {
 """The variables of verifiers: programs that git's own files name do not run."""
 
 
+VARIABLE = re.compile(r"\$(?:\{(?:env:)?(\w+)\}|(\w+))")
+"""A variable of this process in a header or in a client's entry."""
+
+
 class ToolServer(WorldSpec):
     """Declares that an environment's world is an MCP server, one running copy for each session.
 
@@ -67,6 +73,10 @@ class ToolServer(WorldSpec):
     Args:
         command: The program with its arguments, or one line. `{folder}` in a word is the session's
             folder. Programs outside /usr are shown inside, with what they need and nothing else.
+        url: The address of a server that runs elsewhere, in place of a command. Sessions share it.
+        headers: The headers of each request to it. `$NAME` in a value is a variable of this
+            process, whose value is masked as a secret's.
+        http: The port on which the command speaks streamable HTTP, at the path /mcp.
         files: The folder that each session begins with a copy of, from the environment's folder.
         env: Environment variables of the server. It gets none of this process.
         secrets: The names of this process's variables that the server gets too. Their values are
@@ -97,8 +107,11 @@ class ToolServer(WorldSpec):
 
     def __init__(
         self,
-        command: Sequence[str] | str,
+        command: Sequence[str] | str = (),
         *,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        http: int | None = None,
         files: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         secrets: Iterable[str] = (),
@@ -116,9 +129,14 @@ class ToolServer(WorldSpec):
         given = dict(locals())
         self.options = {n: v for n, v in given.items() if n not in ("self", "command")}
         words = shlex.split(command) if isinstance(command, str) else list(command)
-        if not words:
-            raise InvalidEnvironment("ToolServer: the command is empty. Name a program.")
+        _check_place(words, url, {"files": files, "env": env, "http": http, "readonly": readonly})
+        if http is not None and isolation == "none":
+            raise InvalidEnvironment(
+                "ToolServer: http needs a sandbox, or sessions share the port."
+            )
         self.command = tuple(words)
+        self._url, self._port = url, http
+        self._headers = dict(headers or {})
         self.replayable = replayable
         self._files = files
         self._env = dict(env or {})
@@ -131,7 +149,7 @@ class ToolServer(WorldSpec):
         self._readonly = dict(readonly or {})
         self._make_shell = partial(Shell, files, allow=allow, limits=limits, isolation=isolation)
         self._shell = self._make_shell(readonly=self._readonly)
-        self.open_world = self._shell.open_world
+        self.open_world = url is not None or self._shell.open_world
         self._program: Program | None = None
         self._finding = anyio.Lock()
 
@@ -143,7 +161,8 @@ class ToolServer(WorldSpec):
             InvalidEnvironment: The program is not there, or a secret is missing.
         """
         launch, shell = await self._found(opening.folder)
-        return ToolServerWorld(await shell.open(opening), launch, log=opening.log)
+        opened = await shell.open(opening) if shell is not None else None
+        return ToolServerWorld(opened, launch, log=opening.log)
 
     def check(self, folder: Path) -> None:
         """Refuse files that are not there, and a secret without a value.
@@ -152,6 +171,7 @@ class ToolServer(WorldSpec):
             InvalidEnvironment: The text names it.
         """
         self._shell.check(folder)
+        self._filled(self._headers)
         self._values()
 
     def files(self, folder: Path) -> Iterable[Path]:
@@ -174,6 +194,9 @@ class ToolServer(WorldSpec):
         name = self._program.name if self._program is not None else self.name
         version = self._program.version if self._program is not None else ""
         facts: dict[str, Any] = {"name": f"{name} {version}".strip(), "tokens": 0, "listed": []}
+        if self._url is not None:
+            facts["name"] = urlsplit(self._url).hostname
+            self._tell(environment, f"The server of {environment.name} is shared by sessions.")
         for offer in offers(listing.tools, prefix=name, without=self._without):
             if offer.name is not None:
                 described = self._describe.get(str(offer.entry["name"]))
@@ -188,33 +211,49 @@ class ToolServer(WorldSpec):
                 environment.offer(tool)
                 facts["tokens"] += tokens(tool.listed)
                 facts["listed"].append(offer.name)
-            if offer.note and offer.note not in environment.notes:
-                environment.tell_agents(offer.note)
+            if offer.note:
+                self._tell(environment, offer.note)
+
+    @staticmethod
+    def _tell(environment: "Environment", note: str) -> None:
+        if note not in environment.notes:
+            environment.tell_agents(note)
 
     async def _listing(self, folder: Path) -> Listing:
         """Return the kept lists of this version, or ask an instance that no session uses."""
         launch, _ = await self._found(folder)
-        if self._program is None:
-            raise InvalidEnvironment("ToolServer: its program is not known.")
-        begun = await anyio.to_thread.run_sync(self._digest, folder)
-        file = listing_file(self._program, env=launch.env, era=self._era, files=begun)
-        if (kept := Listing.kept(file)) is not None:
-            return kept
+        file = None  # the version of a server elsewhere is not known before it is asked
+        if self._program is not None:
+            begun = await anyio.to_thread.run_sync(self._digest, folder)
+            file = listing_file(self._program, env=launch.env, era=self._era, files=begun)
+            if (kept := Listing.kept(file)) is not None:
+                return kept
         world = await self.open(Opening(folder=folder))
         try:
             listing = await world.list()
         finally:
             with anyio.CancelScope(shield=True):
                 await world.close()
-        await anyio.to_thread.run_sync(listing.keep, file)
+        if file is not None:
+            await anyio.to_thread.run_sync(listing.keep, file)
         return listing
 
     def _digest(self, folder: Path) -> str:
         found = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in self.files(folder)]
         return hashlib.sha256(repr(found).encode()).hexdigest()
 
-    async def _found(self, folder: Path) -> tuple[Launch, Shell]:
+    async def _found(self, folder: Path) -> tuple[Launch, Shell | None]:
         """Return how the server starts, and a shell in which its program is shown."""
+        if self._url is not None:
+            headers, values = self._filled(self._headers)
+            return Launch(
+                name=urlsplit(self._url).hostname or self._url,
+                url=self._url,
+                headers=headers,
+                masker=Masker({**values, **self._values()}.items()),
+                era=self._era,
+                is_replayable=self.replayable,
+            ), None
         async with self._finding:
             if self._program is None:
                 self._program = await anyio.to_thread.run_sync(find_program, self.command, folder)
@@ -225,11 +264,26 @@ class ToolServer(WorldSpec):
             env={**_ENV, **self._env, **values},
             masker=Masker(values.items()),
             era=self._era,
+            port=self._port,
             quiet=self._quiet,
             is_replayable=self.replayable,
             has_files=self._files is not None,
         )
         return launch, self._make_shell(readonly={**self._readonly, **program.mounts})
+
+    def _filled(self, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return headers with the values of variables, and those values by their names."""
+        values: dict[str, str] = {}
+
+        def value(match: re.Match[str]) -> str:
+            name = match[1] or match[2]
+            if not os.environ.get(name):
+                raise InvalidEnvironment(
+                    f"ToolServer: the variable {name!r} of a header has no value. Set it."
+                )
+            return values.setdefault(name, os.environ[name])
+
+        return {name: VARIABLE.sub(value, text) for name, text in given.items()}, values
 
     def _values(self) -> dict[str, str]:
         missing = [name for name in self._secrets if not os.environ.get(name)]
@@ -239,3 +293,15 @@ class ToolServer(WorldSpec):
                 "process, or leave it out of secrets."
             )
         return {name: os.environ[name] for name in self._secrets}
+
+
+def _check_place(words: Sequence[str], url: str | None, of_command: Mapping[str, object]) -> None:
+    """Refuse both places or none, and options of a command beside a URL."""
+    if bool(words) == (url is not None):
+        raise InvalidEnvironment("ToolServer: give a command, or the url of a server elsewhere.")
+    if url is None:
+        return
+    if odd := [name for name, value in of_command.items() if value]:
+        raise InvalidEnvironment(f"ToolServer: {odd[0]} is of a command; {url} runs elsewhere.")
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise InvalidEnvironment(f"ToolServer: expected an http or https url, got {url!r}.")

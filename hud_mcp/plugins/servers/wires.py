@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from hud_mcp.base.lines import LineBuffer, Overlong, dump_line, read_json
 
-__all__ = ["PipeWire", "Receiver", "Wire"]
+__all__ = ["LONGEST_BYTES", "PipeWire", "Receiver", "Wire"]
 
 _CHUNK_BYTES = 1 << 16
-_LINE_BYTES = 16 * 1024 * 1024
+LONGEST_BYTES = 16 * 1024 * 1024
 """The longest message of a server: a picture has some megabytes."""
 _UNSENT_BYTES = 8 * 1024 * 1024
 """The bytes that a server may leave unread before senders wait for it."""
@@ -59,6 +59,10 @@ class Wire(Protocol):
         """Release it. It may be called twice, and the receiver hears nothing of it."""
         ...
 
+    async def wait_closed(self) -> None:
+        """Wait until it is released, within a bound."""
+        ...
+
 
 class PipeWire:
     """The standard output and input of a process on this machine; it owns both descriptors."""
@@ -66,7 +70,7 @@ class PipeWire:
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing = reading, writing
         self._loop = asyncio.get_running_loop()
-        self._lines = LineBuffer(_LINE_BYTES)
+        self._lines = LineBuffer(LONGEST_BYTES)
         self._receiver: Receiver | None = None
         self._unsent = bytearray()
         self._has_room = asyncio.Event()
@@ -110,6 +114,9 @@ class PipeWire:
             os.close(self._reading)
             self._reading = -1
 
+    async def wait_closed(self) -> None:
+        """Return at once."""
+
     def _write(self, data: bytes | bytearray) -> int:
         """Write as much as the pipe takes; return the number of bytes."""
         try:
@@ -142,7 +149,7 @@ class PipeWire:
         self._lines.feed(data)
         while self._reading >= 0 and (line := self._lines.take()) is not None:
             if isinstance(line, Overlong):
-                self._end(f"wrote a message of more than {_LINE_BYTES} bytes")
+                self._end(f"wrote a message of more than {LONGEST_BYTES} bytes")
             elif self._receiver is not None:
                 self._take(line, self._receiver)
 

@@ -3,8 +3,9 @@
 import builtins
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment.agent_data import note_agent_data
 from hud_mcp.environment.tool import Exchange
 from hud_mcp.environment.world import World
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, SnapshotFailed
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, GraderFailed, SnapshotFailed
 from hud_mcp.plugins.servers.calls import Calls, ServerCall
 from hud_mcp.plugins.servers.eras import WantedEra
 from hud_mcp.plugins.servers.instance import Instance
@@ -22,6 +23,7 @@ from hud_mcp.plugins.servers.listing import Listing, list_server
 from hud_mcp.plugins.servers.peer import Json, RemoteError, refuse
 from hud_mcp.plugins.servers.reply import Masker, read_reply
 from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.sandbox import Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.values.action import Action, ActionEffect, WaitAction
 from hud_mcp.values.observation import Look, Observation
@@ -31,11 +33,13 @@ from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["Launch", "ToolServerWorld", "Tools"]
 
-_ROOTS: Json = {"roots": [{"uri": f"file://{GUEST_ROOT}", "name": "files"}]}
+_ROOTS: list[Json] = [{"uri": f"file://{GUEST_ROOT}", "name": "files"}]
 _CALL_S = 600.0
 """The longest call; the session's own limit of a step is usually shorter."""
 _LOG_LINES, _LOG_CHARS = 200, 1000
 _TEXT_CHARS = 4000
+_UNUSED = b"no call yet"
+"""The snapshot of a server elsewhere before its first call."""
 _AGAIN = (
     "The server was started anew over the files that it had left. Anything that it kept in memory "
     "alone is gone."
@@ -47,7 +51,10 @@ class Launch:
     """The start of a server: the parts that all sessions' copies share.
 
     Attributes:
-        argv: Its words inside.
+        argv: Its words inside; none if it runs elsewhere.
+        url: Its address, if it runs elsewhere.
+        headers: The headers of each request there, with the values of secrets.
+        port: The port inside on which it speaks HTTP.
         name: Its name, with the version if that is known.
         env: Its environment, with the values of secrets.
         masker: Masks those values.
@@ -58,9 +65,12 @@ class Launch:
         has_files: Whether its folder has files from the beginning.
     """
 
-    argv: tuple[str, ...]
     name: str
-    env: Mapping[str, str]
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    port: int | None = None
     masker: Masker = field(default_factory=Masker)
     era: WantedEra = "auto"
     start_s: float = 60.0
@@ -94,16 +104,16 @@ class ToolServerWorld(World):
     setup, and sees the files that the setup has written.
 
     Attributes:
-        folder: The path of its files inside.
-        shell: The sandbox in which it runs, for the setup.
+        folder: The path of its files inside; empty if it runs elsewhere.
         calls: The agent's calls until now.
     """
 
-    folder = GUEST_ROOT
-
-    def __init__(self, shell: ShellWorld, launch: Launch, *, log: Callable[[str], None]) -> None:
-        self.shell = shell
+    def __init__(
+        self, shell: ShellWorld | None, launch: Launch, *, log: Callable[[str], None]
+    ) -> None:
+        self.folder = GUEST_ROOT if shell is not None else ""
         self.calls = Calls()
+        self._shell = shell
         self._launch = launch
         self._log = log
         self._logged = 0
@@ -118,7 +128,21 @@ class ToolServerWorld(World):
         """The reason why its server can no longer be used; None while it can."""
         if self._instance is not None and self._instance.died is not None:
             return self._instance.died
-        return self.shell.died
+        return self._shell.died if self._shell is not None else None
+
+    @property
+    def shell(self) -> ShellWorld:
+        """The sandbox in which it runs, for the setup.
+
+        Raises:
+            GraderFailed: The server runs elsewhere.
+        """
+        if self._shell is None:
+            raise GraderFailed(
+                f"{self._launch.name} runs elsewhere, so it has no folder here. Grade its calls, "
+                "the answer, or what second() tells."
+            )
+        return self._shell
 
     async def is_dead(self) -> bool:
         """Whether its server can no longer be used."""
@@ -127,7 +151,7 @@ class ToolServerWorld(World):
     @property
     def left_out(self) -> Sequence[str]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """The parts that the last snapshot lacked, or that the last restore did not bring back."""
-        return self.shell.left_out
+        return self._shell.left_out if self._shell is not None else ()
 
     async def ready(self) -> None:
         """Start the server."""
@@ -204,12 +228,17 @@ class ToolServerWorld(World):
     async def second(self) -> AsyncGenerator[Tools]:
         """Start another instance of the server, over a copy of the files as they are now.
 
+        A server that runs elsewhere gets another connection.
+
         Raises:
             BrokenByAgent: The files cannot be copied.
             EnvironmentFailed: The machine cannot make a sandbox, or the server does not start.
         """
-        async with self.shell.verifier(copy=".") as clean:
-            instance = await self._start(clean.sandbox)
+        async with AsyncExitStack() as stack:
+            clean = None
+            if self._shell is not None:
+                clean = await stack.enter_async_context(self._shell.verifier(copy="."))
+            instance = await self._start(clean and clean.sandbox)
             try:
                 yield Tools(instance, self._launch.masker)
             finally:
@@ -241,7 +270,11 @@ class ToolServerWorld(World):
         """
         if self._launch.is_replayable:
             return None
-        data = await self.shell.snapshot()
+        if self._shell is None:
+            if self.calls:
+                raise SnapshotFailed(f"{self._launch.name} runs elsewhere, with all that it keeps.")
+            return _UNUSED
+        data = await self._shell.snapshot()
         if self.calls and not (self._launch.has_files or await self._has_files()):
             raise SnapshotFailed(
                 f"{self._launch.name} keeps nothing in its folder, so nothing of it can be stored."
@@ -251,8 +284,9 @@ class ToolServerWorld(World):
     async def restore(self, data: bytes) -> None:
         """Restore the folder, and start the server again over it; it raises what a shell does."""
         await self._end()
-        await self.shell.restore(data)
-        self._notice = _AGAIN
+        if self._shell is not None:
+            await self._shell.restore(data)
+            self._notice = _AGAIN
         await self._running()
 
     async def resumed(self, steps: Sequence[Any]) -> None:
@@ -268,8 +302,9 @@ class ToolServerWorld(World):
 
     async def stop_agent(self) -> None:
         """Stop the server as grading begins, until the agent goes on."""
-        self._is_held = True
-        await self.shell.stop_agent()
+        if self._shell is not None:
+            self._is_held = True
+            await self._shell.stop_agent()
 
     async def close(self) -> None:
         """End the server, and remove every file. It may be called twice."""
@@ -277,7 +312,8 @@ class ToolServerWorld(World):
         try:
             await self._end()
         finally:
-            await self.shell.close()
+            if self._shell is not None:
+                await self._shell.close()
 
     async def _running(self) -> Instance:
         """Return the running server, started if there is none; EnvironmentFailed if it is gone."""
@@ -285,30 +321,32 @@ class ToolServerWorld(World):
             if self._closed:
                 raise EnvironmentFailed("This server is closed. Start a new task.")
             if self._instance is None:
-                self._instance = await self._start(self.shell.sandbox)
+                self._instance = await self._start(self._shell and self._shell.sandbox)
             if self._instance.died is not None:
                 raise EnvironmentFailed(self._instance.died)
             return self._instance
 
-    async def _start(self, sandbox: Any) -> Instance:
+    async def _start(self, sandbox: Sandbox | None) -> Instance:
         launch = self._launch
+        options: dict[str, Any] = {
+            "name": launch.name,
+            "era": launch.era,
+            "timeout_s": launch.start_s,
+            "on_request": partial(_answer_roots, [] if sandbox is None else _ROOTS),
+            "on_notice": self._note,
+            "masker": launch.masker,
+        }
+        if sandbox is None:
+            return await Instance.reach(launch.url or "", headers=launch.headers, **options)
         return await Instance.start(
-            sandbox,
-            launch.argv,
-            name=launch.name,
-            env=launch.env,
-            era=launch.era,
-            timeout_s=launch.start_s,
-            on_request=_answer_roots,
-            on_notice=self._note,
-            masker=launch.masker,
+            sandbox, launch.argv, env=launch.env, port=launch.port, **options
         )
 
     async def _end(self) -> None:
         instance, self._instance = self._instance, None
         if instance is not None:
-            if self._is_held and self.shell.died is None:
-                await self.shell.sandbox.release()
+            if self._is_held and self._shell is not None and self._shell.died is None:
+                await self._shell.sandbox.release()
                 self._is_held = False
             await instance.close()
 
@@ -325,8 +363,8 @@ class ToolServerWorld(World):
         self._log(self._launch.masker.text(f"{self._launch.name}: {said}"))
 
 
-async def _answer_roots(method: str, params: Json) -> Json:
-    return _ROOTS if method == "roots/list" else await refuse(method, params)
+async def _answer_roots(roots: builtins.list[Json], method: str, params: Json) -> Json:
+    return {"roots": roots} if method == "roots/list" else await refuse(method, params)
 
 
 async def _answer(

@@ -18,7 +18,7 @@ from .archive import pack, unpack
 from .beneath import open_beneath, open_root, remove_all
 from .gather import gather
 from .processes import Processes, Reply
-from .tree import Skip, scan, walk
+from .tree import Skip, mark, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,8 @@ _NEED_FOLDER = frozenset(
     {"open_file", "stat", "entries", "change", "adjust", "gather", "pack", "scan", "usage"}
 )
 """The operations that need the folder. A command may begin elsewhere, and put it back."""
-_FRESH_NS = 20_000_000
+_CONNECT_S = 0.2
+"""A full queue of a listener would hold up every other request."""
 _MOST_TOLD = 50
 _MOST_TOLD_CHARS = 300
 _PR_SET_DUMPABLE = 4
@@ -300,7 +301,7 @@ class Init:
         for part, names in (
             (processes, ("spawn", "signal", "kill", "end", "hold", "release")),
             (files, ("open_file", "stat", "statvfs", "entries", "change", "adjust")),
-            (self, ("listen", "gather", "pack", "scan", "unpack", "usage")),
+            (self, ("listen", "connect", "gather", "pack", "scan", "unpack", "usage")),
         ):
             for name in names:
                 self._does[name] = getattr(part, name)
@@ -315,45 +316,18 @@ class Init:
         listener.setblocking(False)
         return {"port": listener.getsockname()[1]}, [listener.detach()]
 
+    def connect(self, *, port: int) -> Reply:
+        """Connect to a loopback port of this side; the host uses the socket."""
+        with socket.socket() as connected:
+            connected.settimeout(_CONNECT_S)
+            connected.connect(("127.0.0.1", port))
+            connected.setblocking(False)
+            return {}, [connected.detach()]
+
     def usage(self, *, most: int) -> Reply:
         """Return the resources in use, and a mark of a folder of at most so many things."""
         used = self._processes.usage() if self._processes else {}
-        return {**used, "mark": self._mark(most) if most else None}, []
-
-    def _mark(self, most: int) -> int | None:
-        """Return a number that differs once the folder has changed; None if that is not known.
-
-        The kernel's clock of changes stands still for some milliseconds: a newer change says none.
-        So does a process that shares a file's memory, as no time of the file tells its changes.
-        """
-        if self._is_mapped():
-            return None
-        skips: list[Skip] = []
-        mark, newest_ns = 0, 0
-        for count, item in enumerate(walk(self._folder, skips.append, opens=False)):
-            info = item.info
-            if count >= most or skips:
-                return None
-            newest_ns = max(newest_ns, info.st_ctime_ns)
-            mark = hash((mark, item.path, info.st_ino, info.st_size, info.st_ctime_ns))
-        is_fresh = time.time_ns() - newest_ns < _FRESH_NS
-        return None if is_fresh or skips else mark
-
-    def _is_mapped(self) -> bool:
-        """Whether a process can write a file of the folder through shared memory, or may do so."""
-        if os.getpid() != 1:  # outside of a namespace it cannot be told
-            return True
-        inside = os.fsencode(self._root) + b"/"
-        for name in filter(str.isdecimal, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/maps", "rb") as file:
-                    if any(b" rw-s " in line and inside in line for line in file):
-                        return True
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended
-            except OSError:
-                return True
-        return False
+        return {**used, "mark": mark(self._folder, self._root, most) if most else None}, []
 
     def pack(self, *, fds: list[int]) -> Reply:
         """Write the folder as a tar to the first descriptor, and its omissions to the other."""

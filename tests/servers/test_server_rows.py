@@ -29,6 +29,21 @@ CALLS: list[tuple[list[Any], float]] = [
 """A call of `evaluate`, and its value after a note was added and a missing file was looked at."""
 
 
+async def test_a_served_server_has_the_files_of_an_option(tmp_path: Path) -> None:
+    """`--files` gives each session a copy of a folder."""
+    shutil.copy(PLAIN_SERVER, tmp_path)
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "notes.txt").write_text("milk\n")
+    row = {"env": "notes", "id": "read", "prompt": "Read.", "evaluate": [["called", "look"]]}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    source = f"mcp:name=notes /usr/bin/python3 {tmp_path / 'plain_server.py'}"
+    files, rows = str(tmp_path / "documents"), str(tmp_path / "rows.jsonl")
+    words = (source, "--files", files, "--taskset", rows)
+    async with stdio_peer(tmp_path, words) as peer:
+        session = (await peer.ok("start_task", task="read")).structured["session"]
+        assert (await peer.ok("look", session=session, path="notes.txt")).text == "milk\n"
+
+
 async def test_rows_grade_the_calls_of_an_agent(tmp_path: Path) -> None:
     """Each function tells right from wrong, over the same work."""
     shutil.copy(PLAIN_SERVER, tmp_path)

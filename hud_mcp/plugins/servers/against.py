@@ -73,25 +73,22 @@ def print_use(jobs: Sequence[Job], uses: Sequence[Json | None]) -> None:
     console = make_console()
     right = ("tools", "tokens", "calls/run", "errors/run", "steps to success")
     table = make_table("job", "server", *right, right=right)
-    for job, use in zip(jobs, uses, strict=True):
-        table.add_row(cell(job.id), *(cell(each) for each in _figures(use)))
+    heads: list[str] = []
+    for place, (job, use) in enumerate(zip(jobs, uses, strict=True), 1):
+        figures = _figures(use) if use else ["no server answered", *("" for _ in right)]
+        table.add_row(cell(job.id), *map(cell, figures))
+        heads.append(cell(f"{place}. {figures[0]}").plain)
     console.print()
     print_table(console, table, whole="job", least=("steps to success", "tools"))
-    heads = [
-        f"{place}. {_title(job, use)}" for place, (job, use) in enumerate(_both(jobs, uses), 1)
-    ]
     names = dict.fromkeys(tool["name"] for use in uses if use for tool in use["tools"])
-    calls = make_table("tool", *(cell(head).plain for head in heads))
-    unused: list[str] = []
-    for name in names:
-        said = [_calls(name, use) for use in uses]
-        if set(said) == {_UNUSED}:
-            unused.append(name)
-        else:
+    rows = {name: [_calls(name, use) for use in uses] for name in names}
+    calls = make_table("tool", *heads)
+    for name, said in rows.items():
+        if set(said) != {_UNUSED}:
             calls.add_row(cell(name), *map(cell, said))
     console.print()
     print_table(console, calls, whole="tool")
-    if unused:
+    if unused := [name for name, said in rows.items() if set(said) == {_UNUSED}]:
         text = f"Listed, and never called: {', '.join(unused)}."
         console.print(cell(text, "dim"), soft_wrap=True)
     text = (
@@ -104,34 +101,20 @@ def print_use(jobs: Sequence[Job], uses: Sequence[Json | None]) -> None:
 _UNUSED = "not called"
 
 
-def _both(jobs: Sequence[Job], uses: Sequence[Json | None]) -> Sequence[tuple[Job, Json | None]]:
-    return list(zip(jobs, uses, strict=True))
-
-
-def _title(job: Job, use: Json | None) -> str:
-    return ", ".join(each["name"] for each in use["servers"]) if use else job.agent or job.name
-
-
-def _figures(use: Json | None) -> list[str]:
-    if use is None:
-        return ["no server answered", "", "", "", "", ""]
-    servers, runs = use["servers"], max(1, use["runs"])
-    steps = use["steps_to_success"]
+def _figures(use: Json) -> list[str]:
+    servers, steps = use["servers"], use["steps_to_success"]
     return [
         ", ".join(each["name"] for each in servers),
         ", ".join(str(len(each["tools"])) for each in servers),
         ", ".join(f"{each['tokens']:,}" for each in servers),
-        f"{use['calls'] / runs:.1f}",
-        f"{use['errors'] / runs:.1f}",
+        *(f"{use[name] / max(1, use['runs']):.1f}" for name in ("calls", "errors")),
         "" if steps is None else f"{steps:g}",
     ]
 
 
 def _calls(name: str, use: Json | None) -> str:
-    found = next((each for each in use["tools"] if each["name"] == name), None) if use else None
-    if found is None:
-        return "not listed" if use else ""
-    if not found["calls"]:
-        return _UNUSED
-    calls = "1 call" if found["calls"] == 1 else f"{found['calls']} calls"
-    return f"{calls}, {found['errors']} failed" if found["errors"] else calls
+    found = [each for each in use["tools"] if each["name"] == name] if use else []
+    calls, errors = (found[0]["calls"], found[0]["errors"]) if found else (0, 0)
+    if not calls:
+        return _UNUSED if found else "not listed" if use else ""
+    return f"{calls} call{'' if calls == 1 else 's'}{f', {errors} failed' if errors else ''}"

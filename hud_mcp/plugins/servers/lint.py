@@ -95,12 +95,14 @@ def command(source: str, *, as_json: bool) -> None:
 
 async def _lint(environment: Environment, as_json: bool) -> int:  # noqa: FBT001  # by position alone
     spec = cast("ToolServer", environment.world)
+    is_apart = spec.options["isolation"] == "bwrap" and not spec.options.get("url")
+    calls = _CALLS if is_apart else 0  # a tool that says it only reads may do anything
     with anyio.fail_after(_LINT_S):
         world = await spec.open(Opening(folder=environment.folder))
         try:
             listing = _as_offered(await world.list(), spec.options)
             found = [*find_in_list(listing, environment.name)]
-            found += [each async for each in _find_in_answers(world, listing)]
+            found += [each async for each in _find_in_answers(world, listing, calls=calls)]
         finally:
             with anyio.CancelScope(shield=True):
                 await world.close()
@@ -156,51 +158,40 @@ def find_in_list(listing: Listing, server: str) -> Iterator[Finding]:
     seen: set[str] = set()
     for entry in listing.tools:
         name = clip(str(entry.get("name")), 2 * _NAME_CHARS)
+        for is_so, section, text in _checks(entry, name, f"mcp__{server}__{name}"):
+            if is_so:
+                yield Finding(section, name, text)
+        for fault in dict.fromkeys(find_in_schema(entry.get("inputSchema"))):
+            yield Finding("refused", name, fault)
         if name in seen:
             yield Finding("refused", name, "is listed twice.")
         seen.add(name)
-        yield from _find_in_name(name, f"mcp__{server}__{name}")
-        yield from _find_in_texts(name, str(entry.get("description") or ""), tokens(entry))
-        for fault in dict.fromkeys(find_in_schema(entry.get("inputSchema"))):
-            yield Finding("refused", name, fault)
-        yield from _find_in_arguments(name, _object(entry.get("inputSchema")))
-        if _needs_task(entry):
-            text = "runs as a task of MCP 2025-11-25 alone; hosts leave it out, and sessions too."
-            yield Finding("protocol", name, text)
 
 
-def _find_in_name(name: str, whole: str) -> Iterator[Finding]:
-    if not _NAME.fullmatch(name):
-        text = f"has a name that is not of letters, digits, _ and -, at most {_NAME_CHARS}."
-        yield Finding("refused", name, text)
-    elif len(whole) > _NAME_CHARS:
-        text = f"is {whole} in some hosts, which has over {_NAME_CHARS} characters."
-        yield Finding("cut", name, text)
-
-
-def _find_in_texts(name: str, said: str, cost: int) -> Iterator[Finding]:
-    if not said.strip():
-        yield Finding("unclear", name, "has no description.")
-    if (size := len(said)) > _DESCRIPTION_CHARS:
-        text = f"has a description of {size:,} characters; hosts cut at {_DESCRIPTION_CHARS:,}."
-        yield Finding("cut", name, text)
-    if cost > _TOOL_TOKENS:
-        yield Finding("costly", name, f"costs about {cost:,} tokens in each request.")
-    if (order := _ORDERS.search(said)) is not None:
-        text = f"has {order[0]!r} in its description, which hosts may take for an attack."
-        yield Finding("unclear", name, text)
-
-
-def _find_in_arguments(name: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
-    fields = _object(schema.get("properties"))
+def _checks(entry: Json, name: str, whole: str) -> Iterator[tuple[Any, Section, str]]:
+    """Yield each check of a tool: whether it fails, its section, and the end of a sentence."""
+    said, cost = str(entry.get("description") or ""), tokens(entry)
+    fields = _object(_object(entry.get("inputSchema")).get("properties"))
     silent = [each for each, field in fields.items() if not _object(field).get("description")]
-    if silent:
-        more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
-        shown = clip(", ".join(silent[:_SHOWN]), _SHOWN_CHARS)
-        yield Finding("unclear", name, f"has arguments without a description: {shown}{more}.")
+    more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
+    shown = clip(", ".join(silent[:_SHOWN]), _SHOWN_CHARS) + more
+    is_named, order = _NAME.fullmatch(name), _ORDERS.search(said)
     is_bounded = any(_BOUND.search(_words(field)) for field in fields)
-    if _LISTING.search(_words(name)) and not is_bounded:
-        yield Finding("costly", name, "has no argument that bounds its result.")
+    text = f"has a name that is not of letters, digits, _ and -, at most {_NAME_CHARS}."
+    yield not is_named, "refused", text
+    text = f"is {whole} in some hosts, which has over {_NAME_CHARS} characters."
+    yield is_named and len(whole) > _NAME_CHARS, "cut", text
+    text = f"has a description of {len(said):,} characters; hosts cut at {_DESCRIPTION_CHARS:,}."
+    yield len(said) > _DESCRIPTION_CHARS, "cut", text
+    yield cost > _TOOL_TOKENS, "costly", f"costs about {cost:,} tokens in each request."
+    is_endless = _LISTING.search(_words(name)) and not is_bounded
+    yield is_endless, "costly", "has no argument that bounds its result."
+    yield not said.strip(), "unclear", "has no description."
+    yield silent, "unclear", f"has arguments without a description: {shown}."
+    text = f"has {order and order[0]!r} in its description, which hosts may take for an attack."
+    yield order, "unclear", text
+    text = "runs as a task of MCP 2025-11-25 alone; hosts leave it out, and sessions too."
+    yield _needs_task(entry), "protocol", text
 
 
 def _words(name: str) -> str:
@@ -224,7 +215,7 @@ def find_in_schema(schema: Any) -> Iterator[str]:
         libraries.Draft202012Validator.check_schema(root)
         for node, where in _nodes({**root, "type": None}, ""):
             for fault in _faults(node):
-                yield f"has {fault}{f' in {clip(where, _SHOWN_CHARS)}' if where else ''}."
+                yield f"has {fault}{f' in {where}' if where else ''}."
     except libraries.SchemaError as exc:
         yield f"has a schema that is none: {clip(exc.message, _SHOWN_CHARS)}."
     except RecursionError:
@@ -237,7 +228,8 @@ def _nodes(schema: Any, where: str) -> Iterator[tuple[Any, str]]:
     for keyword, value in _object(schema).items():
         if keyword in ("properties", "patternProperties"):
             for name, each in _object(value).items():
-                yield from _nodes(each, f"{where}.{name}".removeprefix("."))
+                path = clip(f"{where}.{name}".removeprefix("."), _SHOWN_CHARS)
+                yield from _nodes(each, path)
         elif keyword not in ("const", "default", "enum", "examples"):
             inner = cast("list[Any]", value) if isinstance(value, list) else [value]
             for each in inner:
@@ -262,7 +254,9 @@ def _faults(node: Any) -> Iterator[str]:
 # Answers.
 
 
-async def _find_in_answers(world: ToolServerWorld, listing: Listing) -> AsyncGenerator[Finding]:
+async def _find_in_answers(
+    world: ToolServerWorld, listing: Listing, *, calls: int
+) -> AsyncGenerator[Finding]:
     """Find what the running server does against the protocol, and results that cost much."""
     try:
         if listing.era != "2026-07-28":  # which has no ping any more
@@ -270,7 +264,7 @@ async def _find_in_answers(world: ToolServerWorld, listing: Listing) -> AsyncGen
     except (RemoteError, TimeoutError) as exc:
         yield Finding("protocol", "", f"It answers no ping: {exc or 'it is silent'}.")
     try:
-        for entry in [each for each in listing.tools if _is_callable(each)][:_CALLS]:
+        for entry in [each for each in listing.tools if _is_callable(each)][:calls]:
             params: Json = {"name": entry["name"], "arguments": {}}
             try:
                 result = await world.request("tools/call", params, timeout_s=_CALL_S)

@@ -107,7 +107,10 @@ async def list_server(
     kinds: tuple[ListKind, ...] = ("tools", "prompts", "resources", "resourceTemplates")
     found = [tuple(await instance.list(kind)) for kind in kinds]
     listing = Listing(*found, era=era, server=server or {}, instructions=instructions)
-    size = len(orjson.dumps(asdict(listing)))
+    try:
+        size = len(orjson.dumps(asdict(listing)))
+    except (orjson.JSONEncodeError, RecursionError):
+        raise EnvironmentFailed("The server's lists are nested too deeply.") from None
     if size > _MOST_BYTES:
         raise EnvironmentFailed(
             f"The server's lists have {size} bytes; at most {_MOST_BYTES} pass."

@@ -39,6 +39,9 @@ _ENV = {
 }
 """Caches are no part of the files that the agent leaves."""
 
+_LISTED = 100
+"""The tools that are named beside each recorded call."""
+
 QUIET = {
     "GIT_EXTERNAL_DIFF": "",
     "GIT_CONFIG_COUNT": "7",
@@ -210,7 +213,7 @@ class ToolServer(WorldSpec):
                 )
                 environment.offer(tool)
                 facts["tokens"] += tokens(tool.listed)
-                facts["listed"].append(offer.name)
+                facts["listed"] = [*facts["listed"], offer.name][:_LISTED]
             if offer.note:
                 self._tell(environment, offer.note)
 

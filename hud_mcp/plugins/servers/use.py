@@ -1,7 +1,6 @@
 """The use of servers' tools in recorded runs: what was listed and called, and what failed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any, cast
 
@@ -19,29 +18,21 @@ _TOOLS, _NAME_CHARS = 200, 80
 """The most tools of a page, and the length of a name; servers choose both."""
 
 
-@dataclass(frozen=True)
-class _Calls:
-    """Some calls of one tool in one run, all of which failed, or none."""
-
-    run: str
-    tool: str
-    failed: bool
-    server: Any
-    count: int = 1
+_Calls = tuple[str, str, bool, Any, int]
+"""A run, a tool, whether its calls failed, the facts on its server, and the number of calls."""
 
 
 def use_of(runs: Iterable[Any]) -> Json | None:
     """Return the use of servers' tools in whole trajectories; None if no server answered."""
-    return _use(
-        _Calls(
-            run.id,
-            str(step.actions[0].get("tool")),
-            step.error is not None,
-            _object(step.info.get(REPLY)).get("server"),
-        )
+    steps = (
+        (run.id, step)
         for run in runs
         for step in getattr(run, "steps", ())  # none of a damaged record
         if step.kind == "tool" and step.actions
+    )
+    return _use(
+        (run, str(step.actions[0].get("tool")), step.error is not None, _server(step.info), 1)
+        for run, step in steps
     )
 
 
@@ -66,7 +57,7 @@ async def load_use(database: Any, job_id: str, *, threshold: float = PASS_REWARD
     counted = [each for runs in by_task.values() for each in choose_runs(runs, job.group)[0]]
     ids = {run.id for run in counted}
     use = _use(
-        _Calls(row.run, row.tool or "", bool(row.failed), _read(row.server), row.calls)
+        (row.run, row.tool or "", bool(row.failed), _read(row.server), row.calls)
         for row in rows
         if row.run in ids
     )
@@ -80,32 +71,24 @@ async def load_use(database: Any, job_id: str, *, threshold: float = PASS_REWARD
 def _use(calls: Iterable[_Calls]) -> Json | None:
     known = list(calls)
     servers: dict[str, Json] = {}
-    for each in known:
-        told = _object(each.server)
+    for told in (_object(server) for _, _, _, server, _ in known):
         listed, tokens = told.get("listed"), told.get("tokens")
-        if not isinstance(listed, list) or not isinstance(tokens, int):
-            continue
-        name = str(told.get("name"))[:_NAME_CHARS]
-        names = [str(tool)[:_NAME_CHARS] for tool in cast("Sequence[Any]", listed)]
-        servers.setdefault(name, {"name": name, "tokens": tokens, "tools": names[:_TOOLS]})
-    if not servers:
-        return None
+        if isinstance(listed, list) and isinstance(tokens, int):
+            name = str(told.get("name"))[:_NAME_CHARS]
+            names = [str(each)[:_NAME_CHARS] for each in cast("Sequence[Any]", listed)[:_TOOLS]]
+            servers.setdefault(name, {"name": name, "tokens": tokens, "tools": names})
     tools = {name: [0, 0] for each in servers.values() for name in each["tools"]}
-    for each in known:
+    for _, tool, failed, server, count in known:
         # A call without a reply, as of a server that died, is known by its tool alone.
-        counts = tools.get(each.tool[:_NAME_CHARS], [0, 0])
-        counts[0] += each.count
-        counts[1] += each.count * each.failed
-    return {
-        "servers": list(servers.values()),
-        "runs": len({each.run for each in known}),
-        "calls": sum(count for count, _ in tools.values()),
-        "errors": sum(failed for _, failed in tools.values()),
-        "tools": [
-            {"name": name, "calls": count, "errors": failed}
-            for name, (count, failed) in tools.items()
-        ][:_TOOLS],
-    }
+        is_new = bool(server) and len(tools) < _TOOLS
+        find = tools.setdefault if is_new else tools.get
+        counts = find(tool[:_NAME_CHARS], [0, 0])
+        counts[0] += count
+        counts[1] += count * failed
+    figures = [{"name": name, "calls": n, "errors": bad} for name, (n, bad) in tools.items()]
+    told = {"servers": list(servers.values()), "runs": len({run for run, *_ in known})}
+    sums = {name: sum(each[name] for each in figures) for name in ("calls", "errors")}
+    return {**told, **sums, "tools": figures} if servers else None
 
 
 def _read(text: str | None) -> Any:
@@ -113,6 +96,10 @@ def _read(text: str | None) -> Any:
         return None if text is None else orjson.loads(text)
     except ValueError:
         return None
+
+
+def _server(info: Mapping[str, Any]) -> Any:
+    return _object(info.get(REPLY)).get("server")
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -50,7 +50,8 @@ def job_data(
     for row in rows:
         row.update(figures.marks(row["id"], row["task"], left_out=row["foreign"] or row["erased"]))
         row["surprise"] = row["surprise"] and not row["foreign"]
-    return {**figures.head, "tools": service("server use of runs")(found)}
+    counted = [each for each in found if figures.counted is None or each.id in figures.counted]
+    return {**figures.head, "tools": service("server use of runs")(counted)}
 
 
 @dataclass(frozen=True)

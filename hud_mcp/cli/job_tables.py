@@ -116,10 +116,10 @@ def _beside(difference: JobDifference) -> list[str]:
     ]
 
 
-def _interval(of: Difference) -> str:
+def _interval(of: Difference | Estimate, sign: str = "+") -> str:
     if of.low is None or of.high is None:
         return f"none: {of.reason}"
-    return interval_text(of.low, of.high, sign="+")
+    return interval_text(of.low, of.high, sign=sign)
 
 
 def _words(of: Difference) -> str:
@@ -193,7 +193,7 @@ def _group_table(grouping: Grouping, *columns: str) -> Table:
             "tasks": str(len(group.tasks)),
             "graded": f"{group.graded}/{group.wanted}",
             "mean": number(group.mean.value if group.mean else None),
-            "interval": _mean_interval(group.mean),
+            "interval": _interval(group.mean, sign="") if group.mean else "",
             "pass@1": number(group.pass_rate.value if group.pass_rate else None),
             "others": cell(_others(group)),
             "model": cell(str(group.use or "")),
@@ -201,14 +201,6 @@ def _group_table(grouping: Grouping, *columns: str) -> Table:
         title = cell(grouping.title_of(group), "" if group.name else "dim")
         table.add_row(title, *(cells[name] for name in columns))
     return table
-
-
-def _mean_interval(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return ""
-    if estimate.low is None or estimate.high is None:
-        return f"none: {estimate.reason}"
-    return interval_text(estimate.low, estimate.high)
 
 
 def _others(group: RunGroup) -> str:

@@ -13,7 +13,7 @@ from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio
 
-SERVER = {"name": "acme 1", "tokens": 9, "listed": ["look", "add"]}
+SERVER = {"name": "acme 1", "tokens": 9, "count": 2, "listed": ["look", "add"]}
 
 
 def call(index: int, tool: str, error: str | None = None, **info: Any) -> TrajectoryStep:

@@ -105,7 +105,7 @@ def _figures(use: Json) -> list[str]:
     servers, steps = use["servers"], use["steps_to_success"]
     return [
         ", ".join(each["name"] for each in servers),
-        ", ".join(str(len(each["tools"])) for each in servers),
+        ", ".join(str(each["count"]) for each in servers),
         ", ".join(f"{each['tokens']:,}" for each in servers),
         *(f"{use[name] / max(1, use['runs']):.1f}" for name in ("calls", "errors")),
         "" if steps is None else f"{steps:g}",

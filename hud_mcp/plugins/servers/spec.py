@@ -196,7 +196,7 @@ class ToolServer(WorldSpec):
         listing = await self._listing(environment.folder)
         name = self._program.name if self._program is not None else self.name
         version = self._program.version if self._program is not None else ""
-        facts: dict[str, Any] = {"name": f"{name} {version}".strip(), "tokens": 0, "listed": []}
+        facts: dict[str, Any] = {"name": f"{name} {version}".strip(), "tokens": 0, "count": 0}
         if self._url is not None:
             facts["name"] = urlsplit(self._url).hostname
             self._tell(environment, f"The server of {environment.name} is shared by sessions.")
@@ -213,7 +213,8 @@ class ToolServer(WorldSpec):
                 )
                 environment.offer(tool)
                 facts["tokens"] += tokens(tool.listed)
-                facts["listed"] = [*facts["listed"], offer.name][:_LISTED]
+                facts["count"] += 1
+                facts["listed"] = [*facts.get("listed", ()), offer.name][:_LISTED]
             if offer.note:
                 self._tell(environment, offer.note)
 

@@ -72,11 +72,12 @@ def _use(calls: Iterable[_Calls]) -> Json | None:
     known = list(calls)
     servers: dict[str, Json] = {}
     for told in (_object(server) for _, _, _, server, _ in known):
-        listed, tokens = told.get("listed"), told.get("tokens")
-        if isinstance(listed, list) and isinstance(tokens, int):
+        listed, tokens, count = (told.get(each) for each in ("listed", "tokens", "count"))
+        if isinstance(listed, list) and isinstance(tokens, int) and isinstance(count, int):
             name = str(told.get("name"))[:_NAME_CHARS]
             names = [str(each)[:_NAME_CHARS] for each in cast("Sequence[Any]", listed)[:_TOOLS]]
-            servers.setdefault(name, {"name": name, "tokens": tokens, "tools": names})
+            facts = {"name": name, "tokens": tokens, "count": count, "tools": names}
+            servers.setdefault(name, facts)
     tools = {name: [0, 0] for each in servers.values() for name in each["tools"]}
     for _, tool, failed, server, count in known:
         # A call without a reply, as of a server that died, is known by its tool alone.

@@ -64,11 +64,8 @@ def _framed(trajectory: Trajectory, page: str, left_out: Sequence[str]) -> Itera
         yield "<code>hud-mcp view</code> shows the whole run.</p>"
     yield '<iframe sandbox="allow-scripts" title="The player of the run" loading="lazy" '
     yield f'style="width: 100%; height: {_FRAME_HEIGHT_PX}px; border: 1px solid #8888; '
-    yield f"border-radius: 6px\" srcdoc='{_quoted(page)}'></iframe></div>"
-
-
-def _quoted(page: str) -> str:
-    return escape(page, quote=False).replace("'", "&#x27;")
+    quoted = escape(page, quote=False).replace("'", "&#x27;")
+    yield f"border-radius: 6px\" srcdoc='{quoted}'></iframe></div>"
 
 
 def _reader(steps: Sequence[TrajectoryStep]) -> ReadPicture:

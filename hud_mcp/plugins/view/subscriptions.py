@@ -177,7 +177,7 @@ class Subscriptions:
             if ended is not None and found is not None and _has_ended(found):
                 told.finish(ended)
 
-        leave = self._sessions.changes.watch(key, changed) if what is not None else _nothing
+        leave = self._sessions.changes.watch(key, changed) if what is not None else lambda: None
 
         def end() -> None:
             leave()
@@ -295,7 +295,3 @@ class _Bus:
 
 def _has_ended(session: Session) -> bool:
     return session.state.is_over and not session.state.is_let_go
-
-
-def _nothing() -> None:
-    return None

@@ -9,7 +9,7 @@ from hud_mcp.record.values import REPLY
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 
-SERVER = {"name": "acme 1.0", "tokens": 1200, "listed": ["look", "clear", HOSTILE]}
+SERVER = {"name": "acme 1.0", "tokens": 1200, "count": 3, "listed": ["look", "clear", HOSTILE]}
 
 
 def called(index: int, tool: str, *, error: str | None = None, server: object = SERVER) -> object:
@@ -25,7 +25,7 @@ async def test_the_tools_of_a_job_are_told_with_their_failures(
 ) -> None:
     """And those that were listed, and never called; names become no markup."""
     await run.add("one", [called(0, "look"), called(1, "look", error="no such file")], reward=1)
-    await run.add("two", [called(0, HOSTILE), called(1, "gone")], reward=0)
+    await run.add("two", [called(0, HOSTILE), called(1, "own", server=None)], reward=0)
     async with (
         served(viewer_app(run.store)) as base,
         opened(
@@ -56,7 +56,13 @@ async def test_a_run_tells_its_own_calls(run: Run, browser: Browser) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "server",
-    [None, 7, {"name": "x"}, {"name": 1, "tokens": "many", "listed": [1]}, {"listed": {}}],
+    [
+        None,
+        7,
+        {"name": "x"},
+        {"name": 1, "tokens": "many", "count": 1, "listed": [1]},
+        {"listed": {}},
+    ],
 )
 async def test_a_job_without_a_readable_server_tells_nothing(
     run: Run, browser: Browser, server: object

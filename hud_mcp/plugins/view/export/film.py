@@ -93,7 +93,7 @@ class Sheet:
         color = _REFUSED if not spot.performed else _ACT if spot.presses else _MOVE
         places = [(x * factor * _SMOOTH, y * factor * _SMOOTH) for x, y in spot.points]
         if spot.scroll is not None:
-            places = [_scroll_start(places, size)]
+            places = [places[0] if places else (size[0] / 2, size[1] / 2)]
             dx, dy = spot.scroll
             far = math.hypot(dx, dy) or 1
             x, y = places[0]
@@ -183,10 +183,6 @@ def _arrow(draw: ImageDraw.ImageDraw, path: Sequence[Place], unit: float, color:
     for width, fill in ((6.0, "white"), (3.0, color)):
         draw.line([*path[:-1], end], fill=fill, width=round(unit * width), joint="curve")
         draw.polygon(head, fill=fill, outline="white", width=max(1, round(unit)))
-
-
-def _scroll_start(places: Sequence[Place], size: tuple[int, int]) -> Place:
-    return places[0] if places else (size[0] / 2, size[1] / 2)
 
 
 @cache

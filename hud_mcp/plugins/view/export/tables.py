@@ -16,7 +16,7 @@ import anyio.to_thread
 from hud_mcp.base import __version__
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
-from hud_mcp.plugins.view.export.columns import COLUMNS, Column, step_row, trajectory_row, turn_row
+from hud_mcp.plugins.view.export.columns import COLUMNS, step_row, trajectory_row, turn_row
 from hud_mcp.plugins.view.export.exporting import Export, Output, Selection
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
@@ -137,7 +137,7 @@ def _card(selection: Selection) -> str:
     )
     tables = "\n\n".join(
         f"## {name}.parquet\n\n| column | type | what it holds |\n|---|---|---|\n"
-        + "\n".join(_row(column) for column in columns)
+        + "\n".join(f"| `{each.name}` | {each.type} | {each.says} |" for each in columns)
         for name, columns in COLUMNS.items()
     )
     return (
@@ -147,10 +147,6 @@ def _card(selection: Selection) -> str:
         "for an agent's eyes.\n\n"
         f"{tables}\n"
     )
-
-
-def _row(column: Column) -> str:
-    return f"| `{column.name}` | {column.type} | {column.says} |"
 
 
 _KNOWN = ("pandas", "polars")

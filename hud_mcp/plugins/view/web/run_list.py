@@ -65,15 +65,11 @@ class ListedRun:
 _ORDER = {each.value: place for place, each in enumerate(outcome_classes())}
 
 
-def _outcome_place(run: ListedRun) -> int:
-    return _ORDER.get(run.outcome.value, len(_ORDER))
-
-
 _KEYS: dict[str, Callable[[ListedRun], Any]] = {
     "number": lambda run: run.number,
     "task": lambda run: run.title.lower(),
     "environment": lambda run: run.environment,
-    "outcome": _outcome_place,
+    "outcome": lambda run: _ORDER.get(run.outcome.value, len(_ORDER)),
     "reward": lambda run: run.reward,
     "steps": lambda run: run.step_count,
     "seconds": lambda run: run.seconds,

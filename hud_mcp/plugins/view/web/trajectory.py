@@ -75,9 +75,9 @@ def shown_outcome(
 
 def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None = None) -> Json:
     """Return the data of a trajectory's page without its steps."""
-    receipt = trajectory.receipt
+    receipt, pruned = trajectory.receipt, trajectory.pruned
     return {
-        **trajectory_row(trajectory, _step_count(trajectory), expected),
+        **trajectory_row(trajectory, pruned.steps if pruned else len(trajectory.steps), expected),
         "job": trajectory.job_id,
         "environment_version": trajectory.environment_version,
         "seed": trajectory.seed if trajectory.seed is None else str(trajectory.seed),
@@ -87,7 +87,7 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "answer": _answer(trajectory.steps),
         "logs": trajectory.logs,
         "use": None if trajectory.use is None else str(trajectory.use),
-        "receipt": _receipt(receipt, trajectory.pruned) if receipt else None,
+        "receipt": _receipt(receipt, pruned) if receipt else None,
         "tools": service("server use of runs")([trajectory]),
     }
 
@@ -101,10 +101,6 @@ def _answer(steps: Sequence[TrajectoryStep]) -> str | None:
         if step.kind != "tool" and is_answer(action)
     ]
     return clip_and_count(given[-1], _CHARS) if given else None
-
-
-def _step_count(trajectory: Trajectory) -> int:
-    return trajectory.pruned.steps if trajectory.pruned else len(trajectory.steps)
 
 
 def damaged_detail(
@@ -266,8 +262,9 @@ def _shot(shot: ScreenshotRecord) -> Json:
 def _step(
     step: TrajectoryStep, names: Mapping[str, str], scale: float, started_at: datetime
 ) -> Json:
+    places = (*step.places, *(None for _ in step.actions))
     actions = [
-        {**_action(raw, names, scale, _reached(step, i)), "state": _state(step, i)}
+        {**_action(raw, names, scale, places[i]), "state": _state(step, i)}
         for i, raw in enumerate(step.actions)
     ]
     return {
@@ -290,10 +287,6 @@ def _state(step: TrajectoryStep, number: int) -> str:
     if number < step.performed:
         return "performed"
     return "failed" if step.error and number == step.performed else "not performed"
-
-
-def _reached(step: TrajectoryStep, number: int) -> Point | None:
-    return step.places[number] if number < len(step.places) else None
 
 
 def _action(

@@ -10,8 +10,8 @@ export function showTools(place, use) {
   $(place).hidden = !use;
   if (!use) return;
   const called = use.tools.filter(tool => tool.calls > 0), idle = use.tools.filter(tool => tool.calls === 0);
-  const servers = use.servers.map(({ name, tools, tokens }) => (
-    `${name} lists ${plural(tools.length, 'tool')}, about ${tokens.toLocaleString('en')} tokens in each request.`));
+  const servers = use.servers.map(({ name, count, tokens }) => (
+    `${name} lists ${plural(count, 'tool')}, about ${tokens.toLocaleString('en')} tokens in each request.`));
   $(`${place}-used`).replaceChildren(
     el('p', { class: 'legend' }, `${servers.join(' ')} ${plural(use.calls, 'call')}, ${use.errors} failed.`),
     el('table', { class: 'spent tools', role: 'table', 'aria-label': 'The tools that were called' },

@@ -6,13 +6,17 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
+import anyio
 import pytest
+from click.testing import CliRunner
 from programs import make_environment, make_package, write
 from tables import each_of
 from waiting import PATIENCE_S, wait_until
 
+from hud_mcp.cli import main
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.loading.source import Source, lasting_source
@@ -176,29 +180,31 @@ async def test_two_servers_run_the_same_rows_and_are_compared(folder: Path) -> N
     assert mine["servers"][0]["tokens"] > 100
 
 
-@pytest.mark.anyio
 @each_of(
-    "against, more, told",
+    "words, told",
     [
-        ("mcp:/usr/bin/no-such-program", (), "no-such-program"),
-        ("other.py", (), "notes"),
-        ("other.py", ("--resume", "job-1"), "FIRST SECOND"),
-        ("mcp:/usr/bin/true", ("--env", "other.py"), "--env"),
+        (["--env", "mine.py", "--against", "mcp:/usr/bin/no-such-program"], "no-such-program"),
+        (["--env", "mine.py", "--against", "other.py"], "notes"),
+        (["--env", "other.py", "--against", "mcp:/usr/bin/true"], "others"),
+        (["--against", "mcp:/usr/bin/true"], "--env"),
     ],
 )
-async def test_what_cannot_be_compared_leaves_no_job(
-    folder: Path, against: str, more: tuple[str, ...], told: str
-) -> None:
+def test_what_cannot_be_compared_leaves_no_job(folder: Path, words: list[str], told: str) -> None:
     """Neither job is recorded unless both can run."""
     write(folder / "other.py", MINE.replace('"notes"', '"others"'))
-    words = ["eval", "rows.jsonl", "--agent", "oracle", "--against", against]
-    if "--resume" in more:
-        words = ["eval", "--against", against]
-    process = run(folder, *words, *(() if "--resume" in more else ("--env", "mine.py")), *more)
-    printed = process.communicate(timeout=PATIENCE_S)[0]
-    assert process.returncode != 0
-    assert told in printed
-    assert not (folder / "s.sqlite3").exists() or await jobs_of(folder) == []
+    command = ["eval", "rows.jsonl", "--agent", "oracle", "--store", "s.sqlite3", *words]
+    with chdir(folder):
+        result = CliRunner().invoke(main, command)
+    assert result.exit_code != 0
+    assert told in result.output + str(result.exception)
+    assert not (folder / "s.sqlite3").exists() or anyio.run(jobs_of, folder) == []
+
+
+def test_a_resumed_job_is_compared_afterwards() -> None:
+    """Two jobs resume one after the other, and the error names what compares them."""
+    result = CliRunner().invoke(main, ["eval", "--resume", "job-1", "--against", "other.py"])
+    assert result.exit_code != 0
+    assert "FIRST SECOND" in " ".join(result.output.split())
 
 
 @pytest.mark.anyio

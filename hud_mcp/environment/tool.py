@@ -5,7 +5,7 @@ Agents read the schemas of both, and arguments are checked against these schemas
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -17,11 +17,22 @@ from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.reply import ToolReply
 
-__all__ = ["CustomActions", "Exchange", "Tool", "actions"]
+__all__ = ["CustomActions", "Exchange", "Tool", "actions", "prefixed_name"]
 
 
-_NAME = re.compile(r"[a-z0-9_]{1,40}")
+_NAME_CHARS = 40
+_NAME = re.compile(rf"[a-z0-9_]{{1,{_NAME_CHARS}}}")
 """The form of a tool's name. Hosts prefix it and cap the whole at 64 characters."""
+
+
+def prefixed_name(server: str, tool: str, taken: Collection[str]) -> str:
+    """Return a free name for a server's tool, with the server's name as a prefix."""
+    plain = re.sub(r"[^a-z0-9_]+", "_", f"{server}_{tool}".lower()).strip("_") or "tool"
+    name, count = plain[:_NAME_CHARS], 1
+    while name in taken:
+        count += 1
+        name = f"{plain[: _NAME_CHARS - len(str(count)) - 1]}_{count}"
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,3 +37,31 @@ def peer_of(*argv: str, cwd: Path | None = None, **options: Any) -> Iterator[Pee
         peer.close()
         process.kill()
         process.wait()
+
+
+@contextmanager
+def listening(folder: Path, words: Sequence[str], **env: str) -> Iterator[str]:
+    """Run a server over HTTP on the machine; yield its address."""
+    folder.mkdir(exist_ok=True)
+    process = subprocess.Popen(
+        [sys.executable, *words], cwd=folder, env={**os.environ, **env},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        port = process.stdout.readline().split()[-1]
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def plain(*words: str) -> list[str]:
+    """The words of the plain server over HTTP, on a free port."""
+    return [str(HERE / "plain_server.py"), *words, "http", "0"]
+
+
+def stored_in(folder: Path) -> bytes:
+    """Everything in the files of a store."""
+    return b"".join(path.read_bytes() for path in folder.rglob("store*") if path.is_file())

@@ -1,10 +1,13 @@
-"""A server on the SDK, which speaks both eras: `python sdk_server.py`."""
+"""A server on the SDK, which speaks both eras: `python sdk_server.py [sse]`."""
 
 import asyncio
 import os
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 
 server = MCPServer("notes", version="1.2", instructions="Keep notes.")
@@ -71,5 +74,16 @@ def variable(name: str) -> str:
     return os.environ.get(name, "")
 
 
+def serve_events() -> None:
+    """Serve the older HTTP with events, on a free port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    print("listening on", listening.getsockname()[1], flush=True)
+    serving = uvicorn.Server(uvicorn.Config(server.sse_app(), log_level="error"))
+    asyncio.run(serving.serve(sockets=[listening]))
+
+
 if __name__ == "__main__":
-    server.run()
+    if "sse" in sys.argv:
+        serve_events()
+    else:
+        server.run()

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 HOW = sys.argv[1]
@@ -33,28 +34,38 @@ class Http(BaseHTTPRequestHandler):
             self.send_header("location", sys.argv[2])
             self.end_headers()
             return
-        if given["method"] == "server/discover":
+        is_odd = HOW == "has sessions" and self.headers["mcp-session-id"] != "a-session"
+        if given["method"] == "server/discover" or (is_odd and given["method"] != "initialize"):
             self.send_response(404)
             self.end_headers()
             return
-        if given["method"] == "tools/call":
+        if given["method"] == "tools/call" and HOW != "has sessions":
             self.be_strange()
             return
         said = {"jsonrpc": "2.0", "id": given["id"], "result": answer(given["method"])}
         self.begin("application/json")
         self.wfile.write(json.dumps(said).encode())
 
+    def do_DELETE(self) -> None:
+        """Note the end of a session."""
+        Path("ended").write_text(self.headers["mcp-session-id"])
+        self.send_response(200)
+        self.end_headers()
+
     def begin(self, kind: str) -> None:
         """Begin a body that ends with the connection."""
         self.send_response(200)
         self.send_header("content-type", kind)
+        if HOW == "has sessions":
+            self.send_header("mcp-session-id", "a-session")
         self.end_headers()
 
     def be_strange(self) -> None:
         """Answer a call as no server should."""
         if HOW == "streams for ever":
             self.begin("text/event-stream")
-            notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x"}}
+            said = {"data": "x" * 1_000_000}  # bytes, since their number depends on the machine
+            notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": said}
             while True:
                 self.wfile.write(f"event: message\ndata: {json.dumps(notice)}\n\n".encode())
         if HOW == "is huge":

@@ -3,28 +3,30 @@
 import os
 import shutil
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 from peers import stdio_peer
 from phoenix import phoenix
+from running_servers import listening, plain, stored_in
 from waiting import PATIENCE_S
 
 from hud_mcp import Opening
 from hud_mcp.errors import HudMcpError, InvalidEnvironment
+from hud_mcp.plugins.servers.http import inside
 from hud_mcp.plugins.servers.source import SCHEME
 from hud_mcp.plugins.servers.spec import ToolServer
 from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.sandbox import Sandbox, SandboxOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 
 HERE = Path(__file__).parent
 TOKEN = "a-token-of-theirs-9923"
+LOOK = ServerTool({"name": "look", "inputSchema": {"type": "object"}}, name="look")
 INSIDE = """
 from hud_mcp import Environment, ToolServer, ToolServerWorld
 
@@ -54,29 +56,6 @@ async def add_note(server: ToolServerWorld, note: str = "tea"):
         again = await tools.call("add", note="x")
     yield float(server.calls.called("add", note=note) and not again.is_error)
 """
-
-
-@contextmanager
-def listening(folder: Path, words: Sequence[str], **env: str) -> Iterator[str]:
-    """Run a server over HTTP on the machine; yield its address."""
-    folder.mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        [sys.executable, *words], cwd=folder, env={**os.environ, **env},
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        port = process.stdout.readline().split()[-1]
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def plain(*words: str) -> list[str]:
-    """The words of the plain server over HTTP, on a free port."""
-    return [str(HERE / "plain_server.py"), *words, "http", "0"]
 
 
 @pytest.mark.parametrize("era", ["", '"modern", '], ids=["handshake", "modern"])
@@ -129,11 +108,6 @@ async def test_a_server_elsewhere_is_shared_and_its_token_stays_ours(
     assert TOKEN.encode() not in stored_in(tmp_path)
 
 
-def stored_in(folder: Path) -> bytes:
-    """Everything in the files of a store."""
-    return b"".join(path.read_bytes() for path in folder.rglob("store*") if path.is_file())
-
-
 @pytest.mark.long
 async def test_a_session_elsewhere_is_lost_with_our_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -177,15 +151,70 @@ async def test_a_strange_server_elsewhere_is_told_in_a_sentence(how: str, tmp_pa
 async def told(spec: ToolServer, folder: Path) -> str:
     """What a call of a server tells, whether it fails or not."""
     world = await spec.open(Opening(folder=folder))
-    look = ServerTool({"name": "look", "inputSchema": {"type": "object"}}, name="look")
     try:
         with anyio.fail_after(PATIENCE_S):
             await world.ready()
-            return (await world.call(look, {})).text
+            return (await world.call(LOOK, {})).text
     except HudMcpError as exc:
         return str(exc)
     finally:
         await world.close()
+
+
+async def test_a_server_elsewhere_that_never_answers_holds_nothing_up(tmp_path: Path) -> None:
+    """A call of it is given up; the session goes on, and ends soon."""
+    words = [str(HERE / "strange_http_server.py"), "never answers"]
+    with listening(tmp_path / "theirs", words) as url, anyio.fail_after(PATIENCE_S):
+        world = await ToolServer(url=url).open(Opening(folder=tmp_path))
+        await world.ready()
+        with anyio.move_on_after(0.5) as scope:
+            await world.call(LOOK, {})
+        assert scope.cancelled_caught
+        assert [each["name"] for each in (await world.list()).tools] == ["look"]
+        await world.close()
+
+
+async def test_the_session_of_a_server_elsewhere_is_kept_and_ended(tmp_path: Path) -> None:
+    """Its id goes with each request, and the server hears of the end."""
+    words = [str(HERE / "strange_http_server.py"), "has sessions"]
+    with listening(tmp_path / "theirs", words) as url, anyio.fail_after(PATIENCE_S):
+        world = await ToolServer(url=url).open(Opening(folder=tmp_path))
+        assert not (await world.call(LOOK, {})).is_error
+        assert not (tmp_path / "theirs" / "ended").exists()
+        await world.close()
+        assert (tmp_path / "theirs" / "ended").read_text() == "a-session"
+
+
+async def test_no_other_user_of_the_machine_reaches_a_port_inside() -> None:
+    """The one way to it is a socket in a folder of this user's alone."""
+    listens = ["/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", "18765"]
+    null = os.open(os.devnull, os.O_RDWR)
+    with anyio.fail_after(PATIENCE_S):
+        sandbox = await Sandbox.open(SandboxOptions())
+        try:
+            await sandbox.spawn(listens, stdio=[null] * 3)
+            async with inside(sandbox, 18765, timeout_s=PATIENCE_S) as path:
+                async with await anyio.connect_unix(path) as stream:
+                    await stream.send(b"GET / HTTP/1.0\r\n\r\n")
+                    assert (await stream.receive()).startswith(b"HTTP/1.0 200")
+                assert mode_of(path.removesuffix("/socket")) == stat.S_IRWXU
+                if os.getuid() == 0:
+                    tries = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
+                    theirs = ["/usr/bin/python3", "-c", tries]
+                    done = await anyio.run_process(theirs, user=65534, check=False)
+                    assert b"PermissionError" in done.stderr
+                with pytest.raises(ConnectionRefusedError):
+                    socket.create_connection(("127.0.0.1", 18765), timeout=5)
+            with pytest.raises(FileNotFoundError):
+                mode_of(path)
+        finally:
+            os.close(null)
+            await sandbox.close()
+
+
+def mode_of(path: str) -> int:
+    """The permissions of a file or folder."""
+    return stat.S_IMODE(Path(path).stat().st_mode)
 
 
 def test_a_url_takes_nothing_of_a_command() -> None:

@@ -1,4 +1,4 @@
-"""Streamable HTTP to a server: at a URL, or in a sandbox through a socket that nobody else has."""
+"""HTTP to a server: at a URL, or in a sandbox through a socket that nobody else has."""
 
 import asyncio
 import shutil
@@ -44,6 +44,7 @@ class HttpWire:
     Args:
         url: The address. Redirects to another host are not followed.
         headers: More headers of each request.
+        sse: Whether it speaks the older HTTP with events of 2024, and not streamable HTTP.
         tunnel: Opens the way to a Unix socket that leads to the server, in place of the network.
         close_input: A function for `close_input`, such as one that ends the server's own input.
     """
@@ -53,11 +54,13 @@ class HttpWire:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        sse: bool = False,
         tunnel: Callable[[], AbstractAsyncContextManager[str]] | None = None,
         close_input: Callable[[], None] = lambda: None,
     ) -> None:
         self._url = url
         self._headers = dict(headers or {})
+        self._sse = sse
         self._tunnel = tunnel
         self._close_input = close_input
         self._waiting: asyncio.Queue[Json] = asyncio.Queue(_WAITING)
@@ -97,12 +100,7 @@ class HttpWire:
             async with AsyncExitStack() as stack:
                 tunnel = self._tunnel
                 path = await stack.enter_async_context(tunnel()) if tunnel else None
-                client = await stack.enter_async_context(self._client(path))
-                reading, writing = await stack.enter_async_context(
-                    base.streamable_http_client(
-                        self._url, http_client=client, max_sse_event_size=LONGEST_BYTES
-                    )
-                )
+                reading, writing = await self._connect(stack, path)
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._write, writing)
                     group.start_soon(self._read, reading, receiver)
@@ -114,6 +112,20 @@ class HttpWire:
         finally:
             if not self._leave.is_set():
                 receiver.ended(why)
+
+    async def _connect(self, stack: AsyncExitStack, path: str | None) -> tuple[Any, Any]:
+        client = self._client(path)
+        if self._sse:
+            made: Any = partial(_given, client)
+            return await stack.enter_async_context(
+                base.sse_client(self._url, sse_read_timeout=_READ_S, httpx_client_factory=made)
+            )
+        await stack.enter_async_context(client)
+        return await stack.enter_async_context(
+            base.streamable_http_client(
+                self._url, http_client=client, max_sse_event_size=LONGEST_BYTES
+            )
+        )
 
     def _client(self, path: str | None) -> "httpx2.AsyncClient":
         transport = base.httpx2.AsyncHTTPTransport(uds=path)
@@ -159,6 +171,10 @@ class HttpWire:
             size = len(orjson.dumps(message)) if "method" in message else 0
             receiver.received(message, size)
         receiver.ended("ended its connection")
+
+
+def _given(client: "httpx2.AsyncClient", **_options: Any) -> "httpx2.AsyncClient":
+    return client
 
 
 async def _bound(response: "httpx2.Response") -> None:

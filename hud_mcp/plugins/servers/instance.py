@@ -140,6 +140,7 @@ class Instance:
         *,
         name: str,
         headers: Mapping[str, str],
+        sse: bool = False,
         era: WantedEra = "auto",
         timeout_s: float = 60.0,
         on_request: AnswerRequest = refuse,
@@ -151,7 +152,7 @@ class Instance:
         Raises:
             EnvironmentFailed: It cannot be reached, or breaks the protocol.
         """
-        wire = HttpWire(url, headers=headers)
+        wire = HttpWire(url, headers=headers, sse=sse)
         peer = Peer(wire, on_request=on_request, on_notice=on_notice)
         instance = cls(name, peer, masker or Masker())
         return await instance._begun(era, timeout_s)

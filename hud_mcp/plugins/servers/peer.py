@@ -32,7 +32,7 @@ _OPEN_REQUESTS = 16
 _NOTICES = 2000
 """The notifications of one call that are read; the others are counted."""
 _FLOOD_S, _FLOOD_MESSAGES, _FLOOD_BYTES = 10.0, 10_000, 64 * 1024 * 1024
-"""The messages and bytes that a server may send unasked in one stretch of time."""
+"""The messages that a server may send unasked in one stretch of time, and the bytes in one call."""
 _PROGRESS_S = 0.1
 _HUNG_S = 5.0
 """The shortest wait for a reply that counts as a hang; an agent may leave sooner."""
@@ -103,7 +103,7 @@ class Peer:
         self._answering: dict[asyncio.Task[None], Any] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self._received = self._hangs = self._junk = self._notices = 0
-        self._flood = (0.0, 0, 0)
+        self._flood, self._flood_bytes = (0.0, 0), 0
         wire.start(self)
 
     @property
@@ -134,7 +134,7 @@ class Peer:
         number = self._last
         reply: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._calls[number] = call = _Call(reply, on_progress, self._received)
-        self._notices = 0
+        self._notices = self._flood_bytes = 0
         if on_progress is not None:
             meta = {**params.get("_meta", {}), "progressToken": number}
             params = {**params, "_meta": meta}
@@ -282,12 +282,13 @@ class Peer:
 
     def _is_flood(self, size_bytes: int) -> bool:
         """Count a message that nobody asked for; end a server that sends too many."""
-        began_s, messages, total = self._flood
+        began_s, messages = self._flood
         now = time.monotonic()
         if now - began_s > _FLOOD_S:
-            began_s, messages, total = now, 0, 0
-        self._flood = (began_s, messages + 1, total + size_bytes)
-        if messages < _FLOOD_MESSAGES and total + size_bytes <= _FLOOD_BYTES:
+            began_s, messages = now, 0
+        self._flood = (began_s, messages + 1)
+        self._flood_bytes += size_bytes
+        if messages < _FLOOD_MESSAGES and self._flood_bytes <= _FLOOD_BYTES:
             return False
         self._break(f"sent {messages + 1} messages that nobody asked for")
         return True

@@ -14,6 +14,7 @@ PLUGIN = Plugin(
     services={
         "pair jobs": "hud_mcp.plugins.servers.against:pair",
         "print server use": "hud_mcp.plugins.servers.against:print_use",
+        "server tools": "hud_mcp.plugins.servers.published:offer_published_tools",
         "server use": "hud_mcp.plugins.servers.use:load_use",
         "server use of runs": "hud_mcp.plugins.servers.use:use_of",
         "sources with files": "hud_mcp.plugins.servers.source:with_files",

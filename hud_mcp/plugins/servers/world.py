@@ -54,6 +54,7 @@ class Launch:
         argv: Its words inside; none if it runs elsewhere.
         url: Its address, if it runs elsewhere.
         headers: The headers of each request there, with the values of secrets.
+        sse: Whether it speaks the older HTTP with events there.
         port: The port inside on which it speaks HTTP.
         name: Its name, with the version if that is known.
         env: Its environment, with the values of secrets.
@@ -70,6 +71,7 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    sse: bool = False
     port: int | None = None
     masker: Masker = field(default_factory=Masker)
     era: WantedEra = "auto"
@@ -337,7 +339,9 @@ class ToolServerWorld(World):
             "masker": launch.masker,
         }
         if sandbox is None:
-            return await Instance.reach(launch.url or "", headers=launch.headers, **options)
+            return await Instance.reach(
+                launch.url or "", headers=launch.headers, sse=launch.sse, **options
+            )
         return await Instance.start(
             sandbox, launch.argv, env=launch.env, port=launch.port, **options
         )

@@ -4,7 +4,7 @@ from mcp_types import Tool, ToolAnnotations
 from tables import each_of
 
 from hud_mcp import Environment
-from hud_mcp.plugins.hud.bridge.declarations import PublishedTool
+from hud_mcp.plugins.servers.published import PublishedTool
 from hud_mcp.server.own_tools import OwnTool
 
 
@@ -24,7 +24,8 @@ def test_hints_of_another_server_s_tool_are_passed_on(
     """What its server leaves unsaid is what hosts assume: it reaches what lies outside."""
     env = Environment("toolbox")
     declared = Tool(name="add", input_schema={"type": "object"}, annotations=hints)
-    tool = PublishedTool(declared, environment=env, server="tools", name="tools_add")
+    entry = declared.model_dump(by_alias=True, exclude_none=True)
+    tool = PublishedTool(entry, environment=env, capability="tools", name="tools_add")
     env.offer(tool)
     listed = OwnTool("tools_add", [(env, tool)]).listed()
     assert listed.annotations is not None

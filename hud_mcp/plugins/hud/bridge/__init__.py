@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.hud.bridge.declarations import (
-        offer_published_tools as offer_published_tools,
-    )
     from hud_mcp.plugins.hud.bridge.environment import bridge as bridge
 else:
     __getattr__ = lazy_names(__name__)

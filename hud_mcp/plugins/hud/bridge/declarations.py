@@ -1,135 +1,27 @@
-"""A peer's declarations as ours: the tasks and rows of a HUD server, and the tools of MCP servers.
+"""A peer's declarations as ours: the tasks and rows of a HUD server, and its MCP servers' tools."""
 
-A JSON schema describes their arguments, instead of the signature of a function.
-"""
-
-import asyncio
-import logging
 import math
-import re
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
-from itertools import islice
+from collections.abc import AsyncGenerator, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 import orjson
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
 
-from hud_mcp.base.reading import Fault, place_of, tell
-from hud_mcp.base.schema import plain_schema
-from hud_mcp.environment import Environment
-from hud_mcp.environment.arguments import Arguments, withhold_answers
 from hud_mcp.environment.prompt import AnswerType
+from hud_mcp.environment.schema_arguments import SchemaArguments
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
-from hud_mcp.environment.tool import Exchange, Tool
-from hud_mcp.environment.world import SharedService
-from hud_mcp.errors import (
-    ActionFailed,
-    CapabilityNotFound,
-    GradingFailed,
-    HudMcpError,
-    InvalidEnvironment,
-    InvalidTask,
-    sole_cause,
-)
-from hud_mcp.plugins.hud.bridge.proxy import ToolServer, list_tools, server_problem
+from hud_mcp.environment.tool import Tool
+from hud_mcp.errors import GradingFailed, InvalidTask
 from hud_mcp.plugins.hud.bridge.world import BridgeWorld
 from hud_mcp.session.session_end import PARKED, SessionOver
-from hud_mcp.values.call import CORE_TOOLS
-from hud_mcp.values.capability import Capability
 from hud_mcp.values.grade import Grade, SubScore
 from hud_mcp.values.observation import Observation
 
 if TYPE_CHECKING:
     import mcp_types as types
 
-logger = logging.getLogger(__name__)
-
-_NAME_CHARS = 40
 _SESSION = "session"
-_PORTS = {"http": 80, "https": 443}
-_SHOWN_ERRORS = 5
-
-
-class SchemaArguments(Arguments):
-    """Arguments with the schema of a peer: they are checked, and passed on unchanged.
-
-    Args:
-        schema: The JSON schema of an object.
-        noun: The name of the tool or template in errors.
-        where: The place of its declaration, for the author's errors.
-        worlds: The parameters that receive the session's world.
-        renamed: The peer's name of each argument that has another name here.
-
-    A schema that is not that of an object raises InvalidEnvironment.
-    """
-
-    def __init__(
-        self,
-        schema: Any,
-        *,
-        noun: str,
-        where: str,
-        worlds: Mapping[str, type],
-        renamed: Mapping[str, str] | None = None,
-    ) -> None:
-        self.noun = noun
-        self.where = where
-        self.world_types = dict(worlds)
-        self._renamed = dict(renamed or {})
-        given = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
-        try:
-            Draft202012Validator.check_schema(given)
-            plain = plain_schema({"type": "object", **given})
-        except (SchemaError, RecursionError) as exc:
-            reason = getattr(exc, "message", None) or "it contains itself"
-            raise InvalidEnvironment(f"{where}: {noun} has no usable schema: {reason}") from None
-        if plain.get("type", "object") != "object" or not isinstance(plain["properties"], dict):
-            raise InvalidEnvironment(f"{where}: the arguments of {noun} are not an object.")
-        self.schema = _rename(plain, {old: new for new, old in self._renamed.items()})
-        self.schema["type"] = "object"
-        withhold_answers(self.schema)
-        self.names = tuple(self.schema["properties"])
-        # A schema from outside must not have us fetch what it refers to.
-        self._check = Draft202012Validator(self.schema, registry=Registry[Any]())
-
-    def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return checked JSON arguments for the peer.
-
-        InvalidTask names each wrong one and its form.
-        """
-        plain = dict(given)
-        try:
-            self._refuse_non_finite(plain)
-            found = cast("Iterator[ValidationError]", self._check.iter_errors(plain))  # pyright: ignore[reportUnknownMemberType]
-            errors = list(islice(found, _SHOWN_ERRORS))
-        except RecursionError:
-            raise InvalidTask(f"{self.noun}: its arguments are nested too deeply.") from None
-        if errors:
-            raise InvalidTask(f"{self.noun}: {tell(map(self._fault, errors))}")
-        return {self._renamed.get(name, name): value for name, value in plain.items()}
-
-    def _fault(self, error: ValidationError) -> Fault:
-        path = place_of(error.absolute_path)
-        instance, wanted = cast("Any", error.instance), cast("Any", error.validator_value)
-        if error.validator == "required":
-            return Fault.missing(path, next(name for name in wanted if name not in instance))
-        if error.validator == "additionalProperties" and not path:
-            return Fault.unknown(path, min(set(instance) - set(self.names)), self.names)
-        schema = cast("dict[str, Any]", error.schema)
-        return Fault.of(path, schema, instance, other=error.message[:200])
-
-
-def _rename(schema: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    if not names:
-        return schema
-    required = [names.get(name, name) for name in schema.get("required", ())]
-    properties = {names.get(name, name): each for name, each in schema["properties"].items()}
-    return {**schema, "properties": properties, **({"required": required} if required else {})}
 
 
 class BridgedTemplate(Template):
@@ -299,110 +191,3 @@ class ServerTool(Tool):
 
     async def _call(self, world: Any, args: Mapping[str, Any]) -> Observation:
         return await world.call_tool(self._server, self._tool, args)
-
-
-def tool_name(server: str, tool: str, taken: Collection[str]) -> str:
-    """Return a free name for a tool, with its server's name as a prefix."""
-    plain = re.sub(r"[^a-z0-9_]+", "_", f"{server}_{tool}".lower()).strip("_") or "tool"
-    name, count = plain[:_NAME_CHARS], 1
-    while name in taken:
-        count += 1
-        name = f"{plain[: _NAME_CHARS - len(str(count)) - 1]}_{count}"
-    return name
-
-
-async def offer_published_tools(environment: Environment) -> None:
-    """Offer the tools of every MCP server that an environment publishes now.
-
-    The environment's notes, which agents read too, name the tools that cannot be offered.
-    """
-    for capability in list(environment.capabilities):
-        if capability.protocol.partition("/")[0] != "mcp":
-            continue
-        problem = await _offer(environment, capability)
-        if problem is not None:
-            note = f"The tools of {capability.name!r} ({capability.protocol}) are not offered"
-            environment.tell_agents(f"{note}: {problem}")
-            logger.warning("%s: %s", note, problem)
-
-
-async def _offer(environment: Environment, capability: Capability) -> str | None:
-    """Offer the tools of one server; return the reason if that fails, else None."""
-    binding = capability.to_manifest()
-    problem = server_problem(binding, carried=False)
-    if problem is not None:
-        return problem
-    try:
-        declared = await list_tools(_address_of(capability), binding)
-    except Exception as exc:  # noqa: BLE001  # whatever another's server does is named
-        cause = sole_cause(exc)
-        return f"it does not list its tools: {type(cause).__name__}: {cause}"
-    for each in declared:
-        name = tool_name(capability.name, each.name, {*environment.tools, *CORE_TOOLS})
-        try:
-            tool = PublishedTool(each, environment=environment, server=capability.name, name=name)
-        except InvalidEnvironment as exc:
-            return f"{each.name!r} cannot be offered ({exc})"
-        environment.offer(tool)
-    return None
-
-
-class PublishedTool(ServerTool):
-    """A tool of an MCP server that an environment of ours publishes; see `ServerTool`."""
-
-    def __init__(self, declared: Any, *, environment: Environment, server: str, name: str) -> None:
-        super().__init__(declared, server=server, name=name, world=environment.world.world_type)
-        self.where = f"MCP server {server!r} of environment {environment.name!r}"
-        self._environment = environment
-
-    async def call_in(
-        self,
-        args: Mapping[str, Any],
-        world: Any,
-        services: dict[str, SharedService],
-        exchange: Exchange | None = None,  # noqa: ARG002  # nothing goes beside these calls yet
-    ) -> Any:
-        """Call it over the session's own connection, and connect first if needed.
-
-        Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
-            ActionFailed: The tool reports an error, or the server does not answer.
-        """
-        del world  # it works on what the author's server holds
-        given = self.arguments.parse(args)
-        key = f"mcp:{self._server}"
-        try:
-            found = services.get(key)
-            if not isinstance(found, ToolServer) or not found.is_open:
-                found = await self._connect()
-                services[key] = found
-            return await found.call(self._tool, given)
-        except HudMcpError:
-            raise
-        except (Exception, asyncio.CancelledError) as exc:
-            if isinstance(exc, asyncio.CancelledError) and _is_cancelled():
-                raise
-            cause = sole_cause(exc)
-            reason = f"{cause}".partition("\n")[0][:200].rstrip(". ") or type(cause).__name__
-            logger.info("%s: %s: %s", self.where, type(cause).__name__, cause)
-            raise ActionFailed(
-                f"{self._server!r}, which has this tool, does not answer: {reason}. Try again."
-            ) from exc
-
-    async def _connect(self) -> ToolServer:
-        try:
-            capability = self._environment.capability(self._server)
-        except CapabilityNotFound as exc:
-            raise ActionFailed(f"{exc} Its tools are gone.") from exc
-        return await ToolServer.open(_address_of(capability), capability.to_manifest())
-
-
-def _address_of(capability: Capability) -> tuple[str, int]:
-    parts = urlsplit(capability.url)
-    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80)
-
-
-def _is_cancelled() -> bool:
-    """Whether this task is cancelled, and not only the call that it waited for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -10,15 +10,10 @@ from functools import cached_property
 from typing import Any, cast
 
 from hud_mcp.environment import Environment
-from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.tool import Tool, prefixed_name
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, sole_cause
 from hud_mcp.plugins.hud.bridge.control import Control
-from hud_mcp.plugins.hud.bridge.declarations import (
-    BridgedTemplate,
-    ServerTool,
-    listed_tasks,
-    tool_name,
-)
+from hud_mcp.plugins.hud.bridge.declarations import BridgedTemplate, ServerTool, listed_tasks
 from hud_mcp.plugins.hud.bridge.desktop import DESKTOP_ACTIONS
 from hud_mcp.plugins.hud.bridge.origin import Origin, read_origin
 from hud_mcp.plugins.hud.bridge.proxy import list_tools, server_problem
@@ -263,7 +258,7 @@ class _Capabilities:
             for tool in shell_tools(
                 BridgeWorld, lambda world, use: world.in_shell(name, use), replayable=False
             ):
-                self._add(tool, tool_name(prefix, tool.name, self._taken))
+                self._add(tool, prefixed_name(prefix, tool.name, self._taken))
         return problem
 
     def _read_server(self, name: str, binding: Binding, declared: Any) -> str | None:
@@ -271,7 +266,7 @@ class _Capabilities:
         if problem is not None or isinstance(declared, str):
             return problem or declared
         for each in declared:
-            called = tool_name(name, each.name, self._taken)
+            called = prefixed_name(name, each.name, self._taken)
             try:
                 tool = ServerTool(each, server=name, name=called, world=BridgeWorld)
             except InvalidEnvironment as exc:

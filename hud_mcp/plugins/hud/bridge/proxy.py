@@ -33,15 +33,12 @@ _EVENT_BYTES = 16 * 1024 * 1024
 _TRANSPORTS = ("streamable-http", "sse")
 
 
-def server_problem(binding: Mapping[str, Any], *, carried: bool = True) -> str | None:
-    """Return the reason why an `mcp` capability cannot be bridged, or None.
-
-    `carried` says that it is reached through a stream of a control channel.
-    """
+def server_problem(binding: Mapping[str, Any]) -> str | None:
+    """Return the reason why an `mcp` capability cannot be bridged, or None."""
     scheme, transport = urlsplit(str(binding.get("url"))).scheme, _transport(binding)
     if transport not in _TRANSPORTS:
         return f"its transport is {transport}; {' and '.join(_TRANSPORTS)} can be bridged"
-    if carried and scheme != "http":
+    if scheme != "http":
         return f"{scheme} cannot be carried through the control channel; http can"
     return None
 

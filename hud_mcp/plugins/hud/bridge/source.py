@@ -12,6 +12,7 @@ from hud_mcp.environment.environment import Environment
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.loading.source import Scheme
 from hud_mcp.plugins.hud import bridge
+from hud_mcp.registry import service
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ async def offer_published(sessions: Any) -> None:
                     _HOOKS_S,
                 )
         if any(c.protocol.partition("/")[0] == "mcp" for c in environment.capabilities):
-            await bridge.offer_published_tools(environment)
+            await service("server tools")(environment)
 
 
 def _note(hooks: "asyncio.Future[None]") -> None:

@@ -45,7 +45,7 @@ about it. First of all, the matter is clear in most respects, although a few det
 for later. In general, one would expect a good result here, because the usual way has been \
 followed step by step from the start to the end, without any exception.
 
-- The first point is important, for example in 2 or 3 cases.
+- The first point is important, for example in 3,847 cases.
 - The second point follows from it, however small.
 - The third point is the reason for both.
 

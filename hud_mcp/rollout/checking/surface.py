@@ -95,7 +95,10 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
         listed = await _call(server, LIST_TASKS, asked)
         for row in listed.structured.get("templates", ()):
             where = f"list_tasks, template {template}"
-            found += _of_template(template, walk_json(where, row, "schema", own=True))
+            # The features of a context are the world's, such as a scale of fonts from 1 to 3.
+            for key, each in row.items():
+                seen = walk_json(where, {key: each}, "schema", own=key != "context")
+                found += _of_template(template, seen)
     return [each.model_copy(update={"shared": True}) for each in found]
 
 

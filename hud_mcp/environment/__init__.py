@@ -15,10 +15,7 @@ from hud_mcp.environment.arguments import (
     PromptArg,
 )
 from hud_mcp.environment.declarations import REWARD_POLICIES
-from hud_mcp.environment.environment import (
-    Environment,
-    declared_environment,
-)
+from hud_mcp.environment.environment import Environment, declared_environment
 from hud_mcp.environment.prompt import Answer
 from hud_mcp.registry import service
 from hud_mcp.values.capability import Capability

@@ -11,12 +11,7 @@ from hud_mcp.environment.function import REGISTERED, Function, Use
 from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.template import Template, TemplateFunction
 from hud_mcp.environment.tool import Tool
-from hud_mcp.errors import (
-    InvalidEnvironment,
-    InvalidTask,
-    InvalidTemplate,
-    name_known,
-)
+from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate, name_known
 from hud_mcp.values.needs import Needs
 
 REWARD_POLICIES = ("hidden", "on_submit", "per_step")

@@ -180,6 +180,8 @@ class WorldSpec(ABC):
             graders with forgeries by commands.
         functions: Functions for `setup` and `evaluate` of tasks, beside the environment's own.
         tools: Tools for agents, beside the environment's own.
+        prompts: Prompts of its own for a session, in MCP's form, by their names in lists.
+        resources: Templates of its own resources, in MCP's form.
         needs: The resources of one session, if its environment does not say.
         endpoints: The direct ways to a session's world that a control channel publishes: each a
             `Publish`, its `module:name`, or a protocol that a plugin publishes, such as `ssh/2`.
@@ -201,6 +203,8 @@ class WorldSpec(ABC):
     runs_commands: bool = False
     functions: "tuple[Function, ...]" = ()
     tools: "tuple[Tool, ...]" = ()
+    prompts: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    resources: Sequence[Mapping[str, Any]] = ()
     needs: Needs = Needs()
     endpoints: tuple[Publish | str, ...] = ()
 

@@ -6,7 +6,7 @@ Agents read the schemas of both, and arguments are checked against these schemas
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from hud_mcp.environment.world import SharedService
 from hud_mcp.errors import ActionFailed, InvalidEnvironment, InvalidTask, did_you_mean
 from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.values.call import CORE_TOOLS
+from hud_mcp.values.observation import Look
 from hud_mcp.values.reply import ToolReply
 
 __all__ = ["CustomActions", "Exchange", "Tool", "actions", "prefixed_name"]
@@ -41,9 +42,11 @@ class Exchange:
 
     Attributes:
         progress: Reports progress to the caller; None if nobody listens.
+        look: The bounds of what the caller takes.
     """
 
     progress: Callable[[float, float | None, str | None], Awaitable[None]] | None = None
+    look: Look = field(default_factory=Look)
 
 
 class Tool:

@@ -129,6 +129,10 @@ class World(ABC):
     async def ready(self) -> None:  # noqa: B027  # most are, once they are open
         """Start what comes after the setup, before the prompt; `EnvironmentFailed` if it fails."""
 
+    async def ask(self, method: str, params: Mapping[str, Any], look: Look) -> Any:  # noqa: ARG002
+        """Answer `prompts/get` or `resources/read` in MCP's form; `ActionFailed` refuses it."""
+        raise ActionFailed(f"This world has nothing to ask for by {method}.")
+
     # Durability.
 
     async def resumed(self, steps: Sequence[Any]) -> None:  # noqa: B027  # most know

@@ -18,12 +18,7 @@ import anyio
 
 from hud_mcp.base.gateway import Gateway
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox.bubblewrap import (
-    Launch,
-    explain,
-    launch_bare,
-    launch_isolated,
-)
+from hud_mcp.sandbox.bubblewrap import Launch, explain, launch_bare, launch_isolated
 from hud_mcp.sandbox.commands import Commands, readable
 from hud_mcp.sandbox.folder import Folder
 from hud_mcp.sandbox.options import SandboxOptions

@@ -7,15 +7,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hud_mcp.errors import InvalidTask, SessionEnded
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from hud_mcp.errors import HudMcpError, InvalidTask, SessionEnded
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.receipts import ended_text, next_step
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
-from hud_mcp.values.observation import ImageFormat, Look
+from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat, Look
 
-__all__ = ["PLAIN", "VALUES", "Call", "Progress", "one_of"]
+__all__ = ["PLAIN", "VALUES", "Call", "Progress", "ask_session", "one_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +120,17 @@ async def _beat(message: str, progress: Progress) -> None:
             logger.warning("no sign of life could be sent: %s", exc)
             return
         await asyncio.sleep(_HEARTBEAT_S)
+
+
+async def ask_session(
+    sessions: Sessions, named: str | None, caller: Caller, method: str, **params: Any
+) -> Any:
+    """Ask a caller's session for something of its world's own; a refusal is an MCPError."""
+    call = Call(sessions, caller, {"session": named}, None, DEFAULT_FORMAT)
+    try:
+        return await (await call.session()).ask(method, params)
+    except HudMcpError as exc:
+        raise MCPError(code=INVALID_PARAMS, message=str(exc)) from None
 
 
 def one_of(

@@ -103,7 +103,7 @@ class OwnTool:
             kept = {k: v for k, v in args.items() if v is not None or k in names}
             args = tool.arguments.reader.read(kept)
         with call.heartbeat(tool.name):
-            exchange = Exchange(progress=call.progress)
+            exchange = Exchange(call.progress, call.look())
             stepped = await session.call_tool(tool, args, call.look(), exchange)
         return passed_result(stepped, session) if stepped.reply else step_result(stepped, session)
 

@@ -15,6 +15,7 @@ from hud_mcp.environment.prompt import PromptMessage
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
+from hud_mcp.server.call import ask_session
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.texts import begun_text
 from hud_mcp.session.caller import Caller
@@ -42,6 +43,8 @@ class Prompts:
             (t.id if ids.count(t.id) == 1 and t.id != "task" else f"{safe[e.name]}.{t.id}"): (e, t)
             for e, t in every
         }
+        own = {n: p for e in sessions.environments.values() for n, p in e.world.prompts.items()}
+        self._passed = {n: p for n, p in own.items() if n not in self._templates}
 
     def declared(self) -> list[types.Prompt]:
         """Return every prompt, with its arguments described."""
@@ -70,7 +73,7 @@ class Prompts:
                     name="task", title="Start a task", description=said, arguments=[argument]
                 )
             )
-        return prompts
+        return prompts + [types.Prompt.model_validate(each) for each in self._passed.values()]
 
     async def get(
         self, name: str, arguments: Mapping[str, str], caller: Caller
@@ -84,6 +87,13 @@ class Prompts:
         """
         if caller.is_agent:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.")
+        if name in self._passed:
+            rest = dict(arguments)
+            session = rest.pop(self._passed[name]["arguments"][-1]["name"], None)
+            found = await ask_session(
+                self._sessions, session, caller, "prompts/get", name=name, arguments=rest
+            )
+            return types.GetPromptResult.model_validate(found)
         try:
             task = self._task(name, arguments)
             session = self._sessions.roster.untouched(task, caller)

@@ -19,6 +19,7 @@ from mcp_types import INVALID_PARAMS
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.values import Receipt
 from hud_mcp.registry import service
+from hud_mcp.server.call import ask_session
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.results import trajectory_view
 from hud_mcp.session.caller import Caller
@@ -30,6 +31,7 @@ __all__ = ["Resources", "missing", "session_of"]
 
 _SESSION = re.compile(r"hud://sessions/([^/]+)/(trajectory|screenshot)")
 _FILE = re.compile(r"hud://sessions/([^/]+)/files/([^/]+)")
+_SERVERS = re.compile(r"hud://sessions/([^/]+)/server/(.+)", re.DOTALL)
 _OURS = "hud://"
 _ENVIRONMENT = re.compile(r"hud://environments/([^/]+)")
 
@@ -51,6 +53,12 @@ class Resources:
         """Take over the environments that are served now."""
         safe = safe_names(self._sessions.environments)
         self._environments = {safe[name]: e for name, e in self._sessions.environments.items()}
+        self._passed = {
+            uri: types.ResourceTemplate.model_validate({**each, "uriTemplate": uri})
+            for environment in self._environments.values()
+            for each in environment.world.resources
+            for uri in [f"hud://sessions/{{session}}/server/{each['uriTemplate']}"]
+        }
 
     def declared(self) -> list[types.Resource]:
         """Return the environments' manifests. A list of sessions would tell secret ids."""
@@ -86,6 +94,7 @@ class Resources:
                 title="A file that belongs to a session's task",
                 description="The prompt names it where there is one.",
             ),
+            *self._passed.values(),
         ]
 
     async def read(self, uri: str, caller: Caller) -> types.ReadResourceResult:
@@ -98,14 +107,20 @@ class Resources:
             environment = self._environments.get(found[1])
             if environment is not None:
                 return _json(uri, environment.manifest())
+        content = None
         if found := _SESSION.fullmatch(uri):
             content = await self._of_session(uri, found[1], found[2], caller)
-            if content is not None:
-                return content
-        if found := _FILE.fullmatch(uri):
+        elif found := _FILE.fullmatch(uri):
             content = await self._file(uri, found[1], unquote(found[2]), caller)
-            if content is not None:
-                return content
+        elif (found := _SERVERS.fullmatch(uri)) and await self._sessions.key_of(found[1], caller):
+            given = await ask_session(
+                self._sessions, found[1], caller, "resources/read", uri=found[2]
+            )
+            prefix = uri.removesuffix(found[2])
+            contents = [{**each, "uri": f"{prefix}{each['uri']}"} for each in given]
+            content = types.ReadResourceResult.model_validate({"contents": contents})
+        if content is not None:
+            return content
         raise missing(uri)
 
     def complete(self, typed: str, caller: Caller) -> list[str]:
@@ -126,7 +141,7 @@ class Resources:
         if not caller.is_agent and (found := _ENVIRONMENT.fullmatch(uri)):
             if found[1] in self._environments:
                 return None
-        elif found := _SESSION.fullmatch(uri) or _FILE.fullmatch(uri):
+        elif found := _SESSION.fullmatch(uri) or _FILE.fullmatch(uri) or _SERVERS.fullmatch(uri):
             key = await self._sessions.key_of(found[1], caller)
             if key is not None:
                 return key

@@ -13,7 +13,7 @@ from hud_mcp.base.text import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import prepare
 from hud_mcp.environment.function import Function, Situation
-from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
 from hud_mcp.record.values import BEHIND, REPLY, TrajectoryStep
@@ -174,7 +174,9 @@ async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, To
         raise WorldLost(f"step {step.index}: there is no tool {name!r} any more")
     tool = tools[name]
     try:
-        value = await tool.call(step.actions[0].get("args") or {}, world.unwrapped)
+        exchange = Exchange(look=Look.model_validate(step.look))
+        args = step.actions[0].get("args") or dict[str, object]()
+        value = await tool.call_in(args, world.unwrapped, {}, exchange)
     except EnvironmentFailed:
         raise
     except (Exception, SystemExit) as exc:

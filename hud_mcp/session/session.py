@@ -24,24 +24,14 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.carry_out import EFFECTS
 from hud_mcp.session.direct import Access, access
 from hud_mcp.session.draft import StepKind, Stepped
-from hud_mcp.session.events import (
-    Changes,
-    EndWanted,
-    Meets,
-    Phase,
-)
+from hud_mcp.session.events import Changes, EndWanted, Meets, Phase
 from hud_mcp.session.held_task import HeldTask
-from hud_mcp.session.receipts import (
-    DONE,
-    NEXT,
-    RESUMING,
-    answered_text,
-    over_text,
-)
+from hud_mcp.session.receipts import DONE, NEXT, RESUMING, answered_text, over_text
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.steps import (
     RequestedStep,
+    ask,
     check_actions,
     check_answer,
     out_of_step,
@@ -248,6 +238,12 @@ class Session(HeldTask):
             await self.back()
         run = partial(run_tool, self.life, tool, arguments, look, exchange)
         return await self.in_turn(run, self.spec.limits.step_s)
+
+    async def ask(self, method: str, params: dict[str, Any]) -> Any:
+        """Ask the world for a prompt or a resource of its own; raises as `step` does."""
+        if self.state.phase is not Phase.OPEN:
+            await self.back()
+        return await self.in_turn(partial(ask, self.life, method, params), self.spec.limits.step_s)
 
     async def respond(
         self, answer: str, *, wait_s: float | None = None, max_bytes: int | None = None

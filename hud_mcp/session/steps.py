@@ -341,6 +341,18 @@ async def run_tool(
     return Stepped(result=TaskResult(observation=shown), performed=1, reply=reply)
 
 
+async def ask(life: Life, method: str, params: dict[str, Any]) -> Any:
+    """Ask the world for something of its own. Only a death of it is recorded, as a step."""
+    look = Look(max_text_chars=life.spec.limits.observation_chars)
+    draft = life.begin("tool", [{"tool": method, "args": params}], look)
+    try:
+        return await life.world.live.ask(method, params, look)
+    except EnvironmentFailed as exc:
+        life.fail(draft, exc, f"in {method}", interrupted=False)
+        await life.journal.keep(draft)
+        raise
+
+
 async def _look(life: Life, draft: Draft, look: Look, *, deliver_image: bool) -> None:
     """Look at the world after a call. If the agent's doing prevents the look, say so."""
     try:

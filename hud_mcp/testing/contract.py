@@ -28,12 +28,7 @@ from hud_mcp.testing.checks import (
     within,
     wrong_arguments,
 )
-from hud_mcp.values.action import (
-    ACTION_TYPES,
-    Action,
-    ActionEffect,
-    CustomAction,
-)
+from hud_mcp.values.action import ACTION_TYPES, Action, ActionEffect, CustomAction
 from hud_mcp.values.observation import Look, Observation
 
 Check = Callable[[Any, Opening], Awaitable[None]]

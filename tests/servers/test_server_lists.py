@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.server import Server
 from tables import each_of
+from waiting import until
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.servers.listing import (
     Listing,
+    Watch,
     changes,
     list_server,
     listing_file,
@@ -174,3 +176,20 @@ def test_an_instance_that_lists_otherwise_is_told() -> None:
     assert (found.gone, found.new, found.changed) == (("gone",), ("new",), ("read_file",))
     assert all(name in str(found) for name in ("gone", "new", "read_file"))
     assert not changes(kept, list(reversed(kept)))
+
+
+async def test_a_list_that_changes_is_read_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that tells of changes without an end is not asked without an end."""
+    monkeypatch.setattr("hud_mcp.plugins.servers.listing._RELIST_S", 0.2)
+    instance = Fake(tools=named("a", "hidden"))
+    watch = Watch(named("a"), {"hidden"})
+    assert not await watch.look(instance)
+    for name, told in (("b", True), ("c", False)):
+        instance.lists["tools"] = [*instance.lists["tools"], *named(name)]
+        assert not await watch.look(instance), "nobody told of a change"
+        watch.is_due = True
+        assert bool(await watch.look(instance)) is told
+    change = await until(lambda: watch.look(instance))
+    assert change.new == ("c",)

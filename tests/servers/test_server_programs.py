@@ -94,6 +94,51 @@ async def test_an_editable_package_brings_its_own_folder(home: Path, start: Run)
     assert [each for each in found if not each.startswith("v/")] == ["code/src/acme_module.py"]
 
 
+async def test_an_editable_package_with_a_finder_brings_the_places_that_it_maps(
+    home: Path, start: Run
+) -> None:
+    """As Setuptools has it: a package, a module and a namespace, and nothing beside them."""
+    environment = make_environment(home / "v")
+    (packages,) = environment.glob("lib/python*/site-packages")
+    mapping = {"acme": f"{home}/code/acme", "acme_module": f"{home}/code/acme_module"}
+    mapping["graded"] = f"{home}/graded"
+    finder = f"""import sys
+from importlib.machinery import PathFinder
+MAPPING: dict[str, str] = {mapping!r}
+NAMESPACES: dict[str, list[str]] = {{'space': ['{home}/space']}}
+
+
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        place = MAPPING.get(name)
+        return place and PathFinder.find_spec(name, [place.rpartition('/')[0]])
+
+
+def install():
+    sys.meta_path.append(Finder)
+"""
+    write(packages / "__editable___acme_1_2_3_finder.py", finder)
+    line = "import __editable___acme_1_2_3_finder; __editable___acme_1_2_3_finder.install()\n"
+    write(packages / "__editable__.acme-1.2.3.pth", line)
+    write(home / "code/acme/__init__.py", "TEXT = 'mapped'\n")
+    write(home / "code/acme_module.py", "import acme\ndef main():\n    print(acme.TEXT)\n")
+    write(home / "code/notes.txt", "beside it")
+    write(home / "graded/env.py", "ANSWER = 1")
+    write(home / "space/part.py", "PART = 1\n")
+    program = find_program([str(make_package(environment, "acme", ""))], home / "graded")
+    assert (await start(program)).text.strip() == "mapped"
+    found = await files_below(start, program, home)
+    assert {each for each in found if not each.startswith("v/")} == {
+        "code/acme/__init__.py",
+        "code/acme_module.py",
+        "space/part.py",
+    }
+    write(home / "code/acme/__init__.py", "TEXT = 'changed'\n")
+    changed = find_program([str(environment / "bin/acme")], home / "graded")
+    assert changed.digest != program.digest
+
+
 @needs_node
 @pytest.mark.parametrize("hoisted", [True, False], ids=["a project", "a global prefix"])
 async def test_a_program_of_npm_starts(home: Path, start: Run, *, hoisted: bool) -> None:

@@ -14,13 +14,7 @@ from hud_mcp.environment import Environment as Declaration
 from hud_mcp.environment.gyms import CustomGym, Gym
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import (
-    GymMakeException,
-    HudMcpError,
-    InvalidTask,
-    SourceNotFound,
-    did_you_mean,
-)
+from hud_mcp.errors import GymMakeException, HudMcpError, InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.loading.find import find_environment, find_source
 from hud_mcp.loading.source import declared_tasks, lasting_source, load_environments, shipped_folder
 from hud_mcp.plugins.hud import live

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import re
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ __all__ = [
     "Listing",
     "Lists",
     "Offer",
+    "Watch",
     "changes",
     "list_server",
     "listing_file",
@@ -43,6 +45,9 @@ _MOST_BYTES = 4 * 1024 * 1024
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _VERSIONS = ("2025-11-25", "2026-07-28")
 _SHOWN_CHARS = 60
+_SHOWN_NAMES = 20
+_RELIST_S = 5.0
+"""The shortest time between two looks at an instance's tools."""
 
 
 class Lists(Protocol):
@@ -227,7 +232,17 @@ class Change:
             (self.new, "The server has tools that are not offered here: {}."),
             (self.changed, "The server describes these otherwise now: {}."),
         ]
-        return " ".join(text.format(", ".join(names)) for names, text in told if names)
+        return " ".join(text.format(_some(names)) for names, text in told if names)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of its names, for the record."""
+        return {"gone": len(self.gone), "new": len(self.new), "changed": len(self.changed)}
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN_NAMES
+    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def changes(kept: Sequence[Json], now: Sequence[Json]) -> Change:
@@ -240,6 +255,34 @@ def changes(kept: Sequence[Json], now: Sequence[Json]) -> Change:
             name for name in before if name in after and _same(before[name]) != _same(after[name])
         ),
     )
+
+
+class Watch:
+    """The tools of one instance, compared with those that agents were offered.
+
+    Args:
+        offered: The tools of the kept list.
+        without: Tools that the author leaves out; nobody is told of them.
+    """
+
+    def __init__(self, offered: Sequence[Json], without: Collection[str] = ()) -> None:
+        self._known, self._without = offered, without
+        self._next_s = 0.0
+        self.is_due = True
+
+    async def look(self, instance: Lists) -> Change:
+        """Return what is otherwise since the last look, if one is due and may be taken now."""
+        now_s = time.monotonic()
+        if not self.is_due or now_s < self._next_s:
+            return Change()
+        # The first look, as the instance starts, holds up no later one.
+        self.is_due, self._next_s = False, now_s + _RELIST_S if self._next_s else 1e-9
+        before, self._known = self._known, await instance.list("tools")
+        lists = (
+            [t for t in each if t.get("name") not in self._without]
+            for each in (before, self._known)
+        )
+        return changes(*lists)
 
 
 def _by_name(tools: Sequence[Json]) -> dict[str, Json]:

@@ -16,11 +16,12 @@ from hud_mcp.errors import (
     InvalidEnvironment,
     sole_cause,
 )
+from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.listing import Listing, offers, tokens
 from hud_mcp.plugins.servers.peer import Json
 from hud_mcp.plugins.servers.reply import LEAST_SECRET_CHARS, Masker
 from hud_mcp.plugins.servers.tool import ServerTool
-from hud_mcp.plugins.servers.world import Launch, ToolServerWorld
+from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.capability import Capability
 from hud_mcp.values.reply import ToolReply

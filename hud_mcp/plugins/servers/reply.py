@@ -18,8 +18,10 @@ from hud_mcp.plugins.servers.peer import Json
 from hud_mcp.values.observation import Look, Screenshot, fit_screenshot
 from hud_mcp.values.reply import ToolReply
 
-__all__ = ["MASKED", "Masker", "kept_reply", "read_reply"]
+__all__ = ["MASKED", "NOTICE", "Masker", "kept_reply", "read_reply"]
 
+NOTICE = "hud-mcp/notice"
+"""In the metadata of a block that is not the server's."""
 MASKED = "[masked]"
 LEAST_SECRET_CHARS = 6
 """The shortest secret: replies are full of shorter texts."""
@@ -29,6 +31,7 @@ _BLOB_BYTES, _BLOBS_BYTES = 700_000, 4 * 1024 * 1024
 """The bytes of one blob in base64, and of all: hosts cut longer messages."""
 _STRUCTURED_BYTES = 256 * 1024
 _META_BYTES = 64 * 1024
+_BESIDE_BYTES = 16 * 1024
 _KEPT_CHARS = 64 * 1024
 _ODD_CHARS = 2000
 _TOO_LARGE = "[too large for the record]"
@@ -119,6 +122,8 @@ async def read_reply(result: Json, look: Look, masker: Masker | None = None) -> 
     if structured is None and not content and result.get("structuredContent") is not None:
         content.append(_text(_dumped(result["structuredContent"])))
     meta = result.get("_meta")
+    if isinstance(meta, dict):  # ours are in the record
+        meta = {k: v for k, v in cast("Json", meta).items() if not k.startswith("hud-mcp/")}
     has_meta = isinstance(meta, dict) and len(_dumped(meta)) <= _META_BYTES
     return ToolReply(
         content=tuple(_bounded_texts(content, look.max_text_chars)),
@@ -151,7 +156,15 @@ def _block(given: Any) -> Json:
     else:
         required = _REQUIRED.get(kind) if isinstance(kind, str) else None
         is_right = required is not None and all(isinstance(block.get(n), str) for n in required)
-    return block if is_right else _text(clip(_dumped(given), _ODD_CHARS))
+    if not is_right:
+        return _text(clip(_dumped(given), _ODD_CHARS))
+    beside = len(_dumped(given)) - len(_payload(block))
+    # What stands beside a text or a blob has no bound of its own.
+    return (
+        block
+        if beside <= _BESIDE_BYTES
+        else _text(f"[{kind} with {beside} bytes of metadata is left out.]")
+    )
 
 
 async def _fitted(block: Json, look: Look) -> Json:
@@ -171,6 +184,14 @@ async def _fitted(block: Json, look: Look) -> Json:
 
 def _smaller(data: str, look: Look) -> Screenshot:
     return fit_screenshot(Screenshot.from_bytes(base64.b64decode(data)), look)
+
+
+def _payload(block: Json) -> str:
+    return (
+        block["text"]
+        if block["type"] == "text"
+        else _blob(block)[0] or block.get("resource", {}).get("text", "")
+    )
 
 
 def _blob(block: Json) -> tuple[str, Json]:
@@ -219,7 +240,8 @@ def _bounded_texts(blocks: list[Json], most_chars: int) -> list[Json]:
 def _cut(text: str, most_chars: int) -> str:
     cut = text.rfind("\n", most_chars // 2, most_chars)
     kept = text[: cut if cut > 0 else most_chars]
-    return f"{kept}\n… {len(text) - len(kept)} more characters are left out; ask for less."
+    left = len(text) - len(kept)
+    return f"{kept}\n… {left} more characters of {len(text)} are left out. Ask for a part."
 
 
 def _structured(given: Any) -> tuple[Json | None, str | None]:

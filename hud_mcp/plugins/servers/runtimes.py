@@ -1,7 +1,10 @@
 """The places that programs of Python and JavaScript need: interpreter, libraries, packages."""
 
+import ast
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +74,27 @@ def _note_packages(places: Places, prefix: Path, *, trusted: bool) -> None:
     """Note an environment's packages, and show the folders of those that are edited elsewhere."""
     for packages in prefix.glob("lib/python*/site-packages"):
         places.parts.update(each.name for each in packages.glob("*.dist-info"))
-        for file in packages.glob("*.pth") if trusted else ():
-            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-                folder = Path(line)
-                # A folder with the answers is no agent's: an import from it fails, with its name.
-                if not line.startswith("/") or not folder.is_dir() or places.holds_answers(folder):
-                    continue
-                places.show(folder)
-                places.add_part(folder.rglob("*.py"))
+        for place in _edited(packages) if trusted else ():
+            # A folder with the answers is no agent's: an import from it fails, with its name.
+            if not place.is_absolute() or not place.exists() or places.holds_answers(place):
+                continue
+            places.show(place)
+            places.add_part(place.rglob("*.py") if place.is_dir() else [place])
+
+
+def _edited(packages: Path) -> Iterator[Path]:
+    """Yield the places that path files name, and those that finders of Setuptools map."""
+    for file in packages.glob("*.pth"):
+        yield from map(Path, file.read_text(encoding="utf-8", errors="replace").splitlines())
+    for file in packages.glob("__editable__*_finder.py"):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        for found in re.findall(r"(?m)^(?:MAPPING|NAMESPACES)\b[^=]*=\s*(\{.*\})\s*$", text):
+            with contextlib.suppress(ValueError, SyntaxError):
+                mapped: dict[str, str | list[str]] = ast.literal_eval(found)
+                for place in mapped.values():
+                    for each in [place] if isinstance(place, str) else place:
+                        # A module is mapped without its ending.
+                        yield from (Path(each), Path(f"{each}.py"))
 
 
 def note_python_package(places: Places, script: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,13 @@ from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.plugins.servers.eras import WantedEra
 from hud_mcp.plugins.servers.functions import SERVER_FUNCTIONS
+from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.listing import Listing, listing_file, offers, tokens
 from hud_mcp.plugins.servers.program import Program, find_program
+from hud_mcp.plugins.servers.prompts import prefix_of, prompt_entries, resource_entries
 from hud_mcp.plugins.servers.reply import Masker
 from hud_mcp.plugins.servers.tool import ServerTool
-from hud_mcp.plugins.servers.world import Launch, ToolServerWorld
+from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.sandbox import Isolation, SandboxLimits
 from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.shell.spec import Shell
@@ -155,6 +158,7 @@ class ToolServer(WorldSpec):
         self.open_world = url is not None or self._shell.open_world
         self._program: Program | None = None
         self._finding = anyio.Lock()
+        self._listed: tuple[dict[str, Any], ...] | None = None
 
     async def open(self, opening: Opening) -> ToolServerWorld:
         """Open a session's sandbox with its files; the server starts after the setup.
@@ -164,6 +168,7 @@ class ToolServer(WorldSpec):
             InvalidEnvironment: The program is not there, or a secret is missing.
         """
         launch, shell = await self._found(opening.folder)
+        launch = replace(launch, listed=self._listed, without=self._without)
         opened = await shell.open(opening) if shell is not None else None
         return ToolServerWorld(opened, launch, log=opening.log)
 
@@ -200,7 +205,11 @@ class ToolServer(WorldSpec):
         if self._url is not None:
             facts["name"] = urlsplit(self._url).hostname
             self._tell(environment, f"The server of {environment.name} is shared by sessions.")
-        for offer in offers(listing.tools, prefix=name, without=self._without):
+        prefix = prefix_of(str(facts["name"] if self._url is not None else name))
+        self._listed = listing.tools
+        self.prompts = prompt_entries(listing.prompts, prefix)
+        self.resources = resource_entries(listing.resources, listing.templates)
+        for offer in offers(listing.tools, prefix=prefix, without=self._without):
             if offer.name is not None:
                 described = self._describe.get(str(offer.entry["name"]))
                 tool = ServerTool(

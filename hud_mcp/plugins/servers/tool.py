@@ -1,6 +1,9 @@
 """The tools of a server as tools of an environment: its own entries, and calls that pass on."""
 
+import json
+import os
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.base import libraries
@@ -9,7 +12,7 @@ from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import SharedService
 from hud_mcp.errors import InvalidTask
 from hud_mcp.plugins.servers.peer import Json
-from hud_mcp.plugins.servers.reply import MASKED, kept_reply
+from hud_mcp.plugins.servers.reply import NOTICE, kept_reply
 from hud_mcp.values.call import OWN_SESSION
 from hud_mcp.values.reply import ToolReply
 
@@ -93,7 +96,7 @@ class ServerTool(Tool):
         """Return the arguments as the record keeps them."""
         if not self._masked:
             return args
-        return {name: MASKED if name in self._masked else v for name, v in args.items()}
+        return {name: _digest(v) if name in self._masked else v for name, v in args.items()}
 
     def kept(self, reply: ToolReply) -> dict[str, Any]:
         """Return what the record keeps of a reply."""
@@ -102,10 +105,7 @@ class ServerTool(Tool):
     def is_same(self, reply: Any, text: str | None, kept: Mapping[str, Any]) -> bool:
         """Whether a repeated call has the recorded result."""
         del text
-        now = kept_reply(reply)
-        return all(
-            now.get(each) == kept.get(each) for each in ("content", "structured", "is_error")
-        )
+        return _theirs(kept_reply(reply)) == _theirs(kept)
 
     async def call(self, args: Mapping[str, Any], world: Any) -> ToolReply:
         """Call it on a world's own server."""
@@ -121,6 +121,25 @@ class ServerTool(Tool):
         """Call it in a session."""
         del services
         return await world.call(self, args, exchange)
+
+
+_KEY = os.urandom(32)
+
+
+def _digest(value: Any) -> str:
+    """Return a mask that is another for another value, or after a restart.
+
+    Else two calls that differ in a masked argument would count as one call, made twice.
+    """
+    data = json.dumps(value, sort_keys=True, default=str).encode()
+    return f"[masked {blake2b(data, key=_KEY, digest_size=4).hexdigest()}]"
+
+
+def _theirs(kept: Mapping[str, Any]) -> list[Any]:
+    """Return the parts of a kept reply that are the server's."""
+    content: list[Json] = kept.get("content") or []
+    blocks = [each for each in content if NOTICE not in (each.get("_meta") or {})]
+    return [blocks, kept.get("structured"), kept.get("is_error")]
 
 
 def _fields(schema: Mapping[str, Any]) -> Json:

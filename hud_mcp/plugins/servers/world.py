@@ -3,8 +3,8 @@
 import builtins
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,70 +15,47 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment.agent_data import note_agent_data
 from hud_mcp.environment.tool import Exchange
 from hud_mcp.environment.world import World
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, GraderFailed, SnapshotFailed
+from hud_mcp.errors import (
+    ActionFailed,
+    BrokenByAgent,
+    EnvironmentFailed,
+    GraderFailed,
+    HudMcpError,
+    SnapshotFailed,
+)
 from hud_mcp.plugins.servers.calls import Calls, ServerCall
-from hud_mcp.plugins.servers.eras import WantedEra
 from hud_mcp.plugins.servers.instance import Instance
-from hud_mcp.plugins.servers.listing import Listing, list_server
-from hud_mcp.plugins.servers.peer import Json, RemoteError, refuse
-from hud_mcp.plugins.servers.reply import Masker, read_reply
+from hud_mcp.plugins.servers.launch import Launch
+from hud_mcp.plugins.servers.listing import Change, Listing, Watch, list_server
+from hud_mcp.plugins.servers.peer import Json, PeerEnded, RemoteError, refuse
+from hud_mcp.plugins.servers.prompts import read_contents, read_prompt
+from hud_mcp.plugins.servers.reply import NOTICE, Masker, read_reply
 from hud_mcp.plugins.servers.tool import ServerTool
 from hud_mcp.sandbox import Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.session.history import DiedAgain
 from hud_mcp.values.action import Action, ActionEffect, WaitAction
 from hud_mcp.values.observation import Look, Observation
 from hud_mcp.values.reply import ToolReply
 from hud_mcp.worlds.shell.verifier import VerifierResult
 from hud_mcp.worlds.shell.world import ShellWorld
 
-__all__ = ["Launch", "ToolServerWorld", "Tools"]
+__all__ = ["ToolServerWorld", "Tools"]
 
 _ROOTS: list[Json] = [{"uri": f"file://{GUEST_ROOT}", "name": "files"}]
 _CALL_S = 600.0
 """The longest call; the session's own limit of a step is usually shorter."""
+_COMPARE_S = 5.0
 _LOG_LINES, _LOG_CHARS = 200, 1000
 _TEXT_CHARS = 4000
+_CHANGED = "hud-mcp/listing"
+"""In the record of a reply: the numbers of tools that the server lists otherwise."""
 _UNUSED = b"no call yet"
 """The snapshot of a server elsewhere before its first call."""
 _AGAIN = (
     "The server was started anew over the files that it had left. Anything that it kept in memory "
     "alone is gone."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """The start of a server: the parts that all sessions' copies share.
-
-    Attributes:
-        argv: Its words inside; none if it runs elsewhere.
-        url: Its address, if it runs elsewhere.
-        headers: The headers of each request there, with the values of secrets.
-        sse: Whether it speaks the older HTTP with events there.
-        port: The port inside on which it speaks HTTP.
-        name: Its name, with the version if that is known.
-        env: Its environment, with the values of secrets.
-        masker: Masks those values.
-        era: The wanted era.
-        start_s: The longest start.
-        quiet: The variables of verifiers.
-        is_replayable: Whether its calls are repeated, in place of a snapshot of its files.
-        has_files: Whether its folder has files from the beginning.
-    """
-
-    name: str
-    argv: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    sse: bool = False
-    port: int | None = None
-    masker: Masker = field(default_factory=Masker)
-    era: WantedEra = "auto"
-    start_s: float = 60.0
-    quiet: Mapping[str, str] = field(default_factory=dict[str, str])
-    is_replayable: bool = False
-    has_files: bool = False
 
 
 class Tools:
@@ -123,6 +100,8 @@ class ToolServerWorld(World):
         self._starting = anyio.Lock()
         self._is_held = False
         self._notice = ""
+        self._watch: Watch | None = None
+        self._change = Change()
         self._closed = False
 
     @property
@@ -186,22 +165,40 @@ class ToolServerWorld(World):
             EnvironmentFailed: The server is gone, or broke the protocol.
         """
         instance = await self._running()
-        if self._is_held:
-            await self.shell.sandbox.release()
-            self._is_held = False
         began_s = time.monotonic()
         reply = await _answer(instance, tool.called, arguments, self._launch.masker, exchange)
         seconds = time.monotonic() - began_s
         recorded = dict(tool.recorded(arguments))
         text = clip(reply.text, _TEXT_CHARS)
         self.calls.add(ServerCall(tool.called, recorded, reply.is_error, text, seconds))
-        if self._notice:
-            notice: Json = {"type": "text", "text": self._notice}
-            self._notice = ""
-            reply = ToolReply(
-                (*reply.content, notice), reply.structured, reply.is_error, reply.meta
-            )
+        await self._compare(instance)
+        told, change = f"{self._notice} {self._change}".strip(), self._change
+        self._notice, self._change = "", Change()
+        if told:
+            counts = {_CHANGED: change.counts} if change else {}
+            block: Json = {"type": "text", "text": told, "_meta": {NOTICE: True}}
+            reply = replace(reply, content=(*reply.content, block), meta={**reply.meta, **counts})
         return reply
+
+    async def ask(self, method: str, params: Mapping[str, Any], look: Look) -> Any:
+        """Get one of its prompts, or read a resource.
+
+        Raises:
+            ActionFailed: The server's own error, or it did not answer in time.
+            EnvironmentFailed: The server is gone, or broke the protocol.
+        """
+        instance, masker = await self._running(), self._launch.masker
+        asked = dict(params)
+        if method == "prompts/get":
+            asked["name"] = str(params["name"]).partition(".")[2]
+        self._say(f"the agent asked for {method} {asked.get('uri', asked.get('name'))}")
+        try:
+            result = await instance.request(method, asked, _CALL_S)
+        except TimeoutError:
+            raise ActionFailed(f"{method} was not answered within {_CALL_S:g} s.") from None
+        if method == "prompts/get":
+            return await read_prompt(result, look, masker)
+        return await read_contents(str(params["uri"]), result, look, masker)
 
     async def run(
         self,
@@ -233,14 +230,14 @@ class ToolServerWorld(World):
         A server that runs elsewhere gets another connection.
 
         Raises:
-            BrokenByAgent: The files cannot be copied.
+            BrokenByAgent: The files cannot be copied, or the server ends over them as it starts.
             EnvironmentFailed: The machine cannot make a sandbox, or the server does not start.
         """
         async with AsyncExitStack() as stack:
             clean = None
             if self._shell is not None:
                 clean = await stack.enter_async_context(self._shell.verifier(copy="."))
-            instance = await self._start(clean and clean.sandbox)
+            instance = await self._start_over(clean and clean.sandbox, BrokenByAgent)
             try:
                 yield Tools(instance, self._launch.masker)
             finally:
@@ -289,6 +286,7 @@ class ToolServerWorld(World):
         if self._shell is not None:
             await self._shell.restore(data)
             self._notice = _AGAIN
+            self._instance = await self._start_over(self._shell.sandbox, DiedAgain)
         await self._running()
 
     async def resumed(self, steps: Sequence[Any]) -> None:
@@ -326,6 +324,12 @@ class ToolServerWorld(World):
                 self._instance = await self._start(self._shell and self._shell.sandbox)
             if self._instance.died is not None:
                 raise EnvironmentFailed(self._instance.died)
+            if self._is_held and self._shell is not None:
+                await self._shell.sandbox.release()
+                self._is_held = False
+            if self._watch is None and self._launch.listed is not None:
+                self._watch = Watch(self._launch.listed, self._launch.without)
+                await self._compare(self._instance)
             return self._instance
 
     async def _start(self, sandbox: Sandbox | None) -> Instance:
@@ -346,8 +350,24 @@ class ToolServerWorld(World):
             sandbox, launch.argv, env=launch.env, port=launch.port, **options
         )
 
+    async def _start_over(self, sandbox: Sandbox | None, ours: type[HudMcpError]) -> Instance:
+        """Start a server over the agent's files.
+
+        It has started over those of the beginning, so if it ends twice, the agent is the cause.
+        """
+        for is_last in (False, True):
+            try:
+                return await self._start(sandbox)
+            except EnvironmentFailed as exc:
+                if sandbox is None or not isinstance(exc.__cause__, PeerEnded):
+                    raise
+                if is_last:
+                    raise ours(f"Over the files that the agent left: {exc}") from exc
+        raise AssertionError
+
     async def _end(self) -> None:
         instance, self._instance = self._instance, None
+        self._watch = None
         if instance is not None:
             if self._is_held and self._shell is not None and self._shell.died is None:
                 await self._shell.sandbox.release()
@@ -358,13 +378,28 @@ class ToolServerWorld(World):
         _entries, total = await self.shell.sandbox.files.entries(limit=1)
         return total > 0
 
-    def _note(self, method: str, params: Json) -> None:
-        """Keep the server's log messages in the session's log."""
-        if method != "notifications/message" or self._logged >= _LOG_LINES:
+    async def _compare(self, instance: Instance) -> None:
+        """Note for the next reply what the server lists otherwise."""
+        if self._watch is None:
             return
-        self._logged += 1
-        said = clip(str(params.get("data")), _LOG_CHARS)
-        self._log(self._launch.masker.text(f"{self._launch.name}: {said}"))
+        # A server that does not list them now is met by the next call, if it is gone.
+        with anyio.move_on_after(_COMPARE_S), suppress(EnvironmentFailed):
+            if change := await self._watch.look(instance):
+                self._change = change
+                self._say(str(change))
+
+    def _note(self, method: str, params: Json) -> None:
+        """Keep the server's log messages in the session's log, and look when its tools change."""
+        if method == "notifications/message":
+            self._say(str(params.get("data")))
+        elif method == "notifications/tools/list_changed" and self._watch is not None:
+            self._watch.is_due = True
+
+    def _say(self, text: str) -> None:
+        if self._logged < _LOG_LINES:
+            self._logged += 1
+            said = clip(text, _LOG_CHARS)
+            self._log(self._launch.masker.text(f"{self._launch.name}: {said}"))
 
 
 async def _answer_roots(roots: builtins.list[Json], method: str, params: Json) -> Json:
@@ -398,4 +433,4 @@ async def _answer(
     if result.get("resultType") == "input_required":
         text = f"{tool} asks for input, which this client does not give."
         return ToolReply(content=({"type": "text", "text": text},), is_error=True)
-    return await read_reply(result, Look(), masker)
+    return await read_reply(result, exchange.look if exchange is not None else Look(), masker)

@@ -15,13 +15,7 @@ from pydantic import TypeAdapter
 from hud_mcp import errors
 from hud_mcp.base import libraries
 from hud_mcp.base.process import OwnServer, make_secret_file
-from hud_mcp.errors import (
-    EnvironmentFailed,
-    HudMcpError,
-    OperatorRefused,
-    SessionEnded,
-    sole_cause,
-)
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, OperatorRefused, SessionEnded, sole_cause
 from hud_mcp.plugins.hud.wire.client import ChannelClient
 from hud_mcp.plugins.hud.wire.streams import ChannelFailed, ChannelRefused, Place
 from hud_mcp.record.place import STORE_VARIABLE

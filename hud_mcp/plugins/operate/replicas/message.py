@@ -61,7 +61,9 @@ def read_message(body: bytes) -> Message | None:
     if method == "tools/call":
         return _tool_call(plain)
     if method == "prompts/get":
-        return Message(plain.id, method, params, begins=True)
+        session = _text(_mapping(params.get("arguments")).get("session"))  # of a server's prompt
+        wants = session is not None
+        return Message(plain.id, method, params, session, wants_session=wants, begins=not wants)
     if method == "resources/read":
         session = _session_of(params.get("uri"))
         return Message(

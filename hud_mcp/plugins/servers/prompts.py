@@ -1,0 +1,107 @@
+"""A server's prompts and resources: their entries in lists, and what it answers, within bounds."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from hud_mcp.base import libraries as base_libraries
+from hud_mcp.base.text import clip
+from hud_mcp.plugins.servers import libraries
+from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.reply import Masker, read_reply
+from hud_mcp.values.call import OWN_SESSION
+from hud_mcp.values.observation import Look
+
+__all__ = ["prefix_of", "prompt_entries", "read_contents", "read_prompt", "resource_entries"]
+
+_SESSION = "The session id that start_task returned."
+_VERSIONS = ("2025-11-25", "2026-07-28")
+_ANY: Json = {
+    "uriTemplate": "{+uri}",
+    "name": "server",
+    "title": "A resource of the session's MCP server",
+    "description": "The server's own address of it, such as one that a link names.",
+}
+_TEMPLATES = 100
+"""The most templates in lists; all resources are read, listed or not."""
+_MESSAGES, _TEXT_CHARS, _URI_CHARS = 100, 4000, 2000
+
+
+def prefix_of(name: str) -> str:
+    """Return a server's name as it stands before the names of its tools and prompts."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "server"
+
+
+def prompt_entries(prompts: Sequence[Json], prefix: str) -> dict[str, Json]:
+    """Return the entries of prompts by their names here, with the argument of the session last.
+
+    An entry that clients refuse is left out: it would break the whole list.
+    """
+    found: dict[str, Json] = {}
+    for entry in prompts:
+        given: Any = entry.get("arguments") or []
+        if not isinstance(entry.get("name"), str) or not isinstance(given, list):
+            continue
+        arguments = cast("list[Any]", given)
+        taken = [cast("Json", each).get("name") for each in arguments if isinstance(each, dict)]
+        ours = {"name": OWN_SESSION if "session" in taken else "session", "description": _SESSION}
+        name = f"{prefix}.{entry['name']}"
+        sent = {**entry, "name": name, "arguments": [*arguments, ours]}
+        if _is_sent("prompts", base_libraries.mcp_types.Prompt, sent):
+            found.setdefault(name, sent)
+    return found
+
+
+def resource_entries(resources: Sequence[Json], templates: Sequence[Json]) -> tuple[Json, ...]:
+    """Return templates below the session's address: any resource, then those that it lists."""
+    if not resources and not templates:
+        return ()
+    listed = [{**each, "uriTemplate": each.get("uri")} for each in resources]
+    template = base_libraries.mcp_types.ResourceTemplate
+    sent = [
+        {name: value for name, value in each.items() if name not in ("uri", "size")}
+        for each in [*templates, *listed]
+        if "{session}" not in str(each.get("uriTemplate"))
+    ]
+    fit = [each for each in sent if _is_sent("resourceTemplates", template, each)]
+    return (_ANY, *fit[: _TEMPLATES - 1])
+
+
+def _is_sent(kind: str, model: Any, entry: Json) -> bool:
+    """Whether clients of both eras can be sent an entry of a list."""
+    method = "prompts/list" if kind == "prompts" else "resources/templates/list"
+    result = {kind: [entry], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    try:
+        model.model_validate(entry)
+        for version in _VERSIONS:
+            libraries.serialize_server_result(method, version, result)
+    except (ValidationError, ValueError, RecursionError):
+        return False
+    return True
+
+
+async def read_prompt(result: Json, look: Look, masker: Masker) -> Json:
+    """Return the messages of a prompt, masked and bounded as a reply of a tool is."""
+    given: Any = result.get("messages")
+    each: list[Any] = cast("list[Any]", given)[:_MESSAGES] if isinstance(given, list) else []
+    messages = [cast("Json", one) if isinstance(one, dict) else {} for one in each]
+    reply = await read_reply({"content": [one.get("content") for one in messages]}, look, masker)
+    said = result.get("description")
+    described = {"description": masker.text(clip(said, _TEXT_CHARS))} if said else {}
+    roles = ["assistant" if one.get("role") == "assistant" else "user" for one in messages]
+    both = zip(roles, reply.content, strict=True)
+    return {**described, "messages": [{"role": role, "content": block} for role, block in both]}
+
+
+async def read_contents(uri: str, result: Json, look: Look, masker: Masker) -> list[Json]:
+    """Return the contents of a resource; a text stands in place of what is too large."""
+    given: Any = result.get("contents")
+    each = cast("list[Any]", given) if isinstance(given, list) else []
+    blocks = [{"type": "resource", "resource": one} for one in each]
+    reply = await read_reply({"content": blocks}, look, masker)
+    return [
+        block["resource"] if "resource" in block else {"uri": uri, "text": block["text"]}
+        for block in reply.content
+    ]

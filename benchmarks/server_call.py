@@ -3,8 +3,10 @@
     python benchmarks/server_call.py [COMMAND … -- TOOL JSON]
 
 One client of the SDK calls a tool of a server over stdio, first the server's own process, and then
-the same server behind `hud-mcp serve`, in a sandbox, with the record. Batches of both alternate. An
-opening is a sandbox with its files and the start of the server, beside the start alone.
+the same server behind `hud-mcp serve`, in a sandbox, with the record. Batches of both alternate;
+the quickest counts. Beside the time, the processor time of the client and of everything below it
+says more of a machine that is busy. An opening is a sandbox with its files and the start of the
+server, beside the start alone.
 """
 
 import asyncio
@@ -13,11 +15,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -25,6 +28,7 @@ from hud_mcp import Environment, Opening, ToolServer
 
 PLAIN = Path(__file__).resolve().parents[1] / "tests" / "servers" / "plain_server.py"
 BATCHES = 6
+SESSIONS = 8
 SOURCE = """
 from hud_mcp import Environment, ToolServer, ToolServerWorld
 
@@ -39,7 +43,7 @@ async def call(server: ToolServerWorld):
 
 
 @asynccontextmanager
-async def client(command: list[str], folder: Path) -> AsyncIterator[Client]:
+async def client(command: list[str], folder: Path) -> AsyncGenerator[Client]:
     """A client of a server over stdio."""
     parameters = StdioServerParameters(command=command[0], args=command[1:], cwd=str(folder))
     with (folder / "stderr.log").open("w") as errors:
@@ -47,40 +51,89 @@ async def client(command: list[str], folder: Path) -> AsyncIterator[Client]:
             yield opened
 
 
-async def batch(opened: Client, tool: str, arguments: dict[str, Any], count: int) -> list[float]:
-    """The duration of each call, in ms."""
+def cpu_s(under: Sequence[psutil.Process]) -> float:
+    """The processor time of this process, and of others with everything below them."""
+    found = time.process_time()
+    for each in (each for top in under for each in (top, *top.children(recursive=True))):
+        with suppress(psutil.Error):
+            times = each.cpu_times()
+            found += times.user + times.system
+    return found
+
+
+async def batch(
+    opened: Client, under: Sequence[psutil.Process], call: tuple[str, dict[str, Any]], count: int
+) -> tuple[float, float]:
+    """The median duration of a call, and its mean processor time, in ms."""
     found: list[float] = []
+    before_s = cpu_s(under)
     for _ in range(count):
         began_s = time.perf_counter()
-        result = await opened.call_tool(tool, arguments)
+        result = await opened.call_tool(*call)
         found.append((time.perf_counter() - began_s) * 1000)
         assert not result.is_error, result
-    return found
+    return statistics.median(found), (cpu_s(under) - before_s) * 1000 / count
+
+
+def write_source(folder: Path, command: list[str]) -> list[str]:
+    """Write an environment with a server as its world; return the command that serves it."""
+    (folder / "files").mkdir()
+    (folder / "files" / "readme.txt").write_text("read me")
+    (folder / "source.py").write_text(SOURCE.format(command=command))
+    store = str(folder / "store.sqlite3")
+    return [sys.executable, "-m", "hud_mcp", "serve", "source.py", "--store", store]
+
+
+async def start(opened: Client, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Start a session, and return the arguments of calls in it."""
+    started = await opened.call_tool("start_task", {"environment": "measured", "task": "call"})
+    assert started.structured_content, started
+    return {**arguments, "session": started.structured_content["session"]}
+
+
+async def together(command: list[str], tool: str, arguments: dict[str, Any]) -> None:
+    """Measure sessions at once: their starts, and their calls."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        async with client(write_source(folder, command), folder) as ours:
+            began_s = time.perf_counter()
+            named = await asyncio.gather(*(start(ours, arguments) for _ in range(SESSIONS)))
+            started_s = time.perf_counter() - began_s
+            await asyncio.gather(*(batch(ours, (), (tool, each), 10) for each in named))
+            began_s = time.perf_counter()
+            await asyncio.gather(*(batch(ours, (), (tool, each), 50) for each in named))
+            rate = 50 * SESSIONS / (time.perf_counter() - began_s)
+    print(
+        f"{SESSIONS} sessions at once: started in {started_s:.2f} s; {rate:.0f} calls in a second"
+    )
 
 
 async def calls(command: list[str], tool: str, arguments: dict[str, Any], count: int) -> None:
     """Measure calls."""
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        (folder / "files").mkdir()
-        (folder / "files" / "readme.txt").write_text("read me")
-        (folder / "source.py").write_text(SOURCE.format(command=command))
-        store = str(folder / "store.sqlite3")
-        served = [sys.executable, "-m", "hud_mcp", "serve", "source.py", "--store", store]
-        async with client(command, folder) as direct, client(served, folder) as ours:
-            started = await ours.call_tool(
-                "start_task", {"environment": "measured", "task": "call"}
-            )
-            assert started.structured_content, started
-            named = {**arguments, "session": started.structured_content["session"]}
-            both: tuple[list[float], list[float]] = ([], [])
-            for opened, given in ((direct, arguments), (ours, named)):
-                await batch(opened, tool, given, 20)
-            for _ in range(BATCHES):
-                both[0].extend(await batch(direct, tool, arguments, count // BATCHES))
-                both[1].extend(await batch(ours, tool, named, count // BATCHES))
-    one, other = map(statistics.median, both)
-    print(f"a call of {tool}: {one:.2f} ms directly, {other:.2f} ms as a step; {other / one:.2f} x")
+        folder, own = Path(made), psutil.Process()
+        served = write_source(folder, command)
+        async with AsyncExitStack() as stack:
+            direct = await stack.enter_async_context(client(command, folder))
+            theirs = own.children()
+            ours = await stack.enter_async_context(client(served, folder))
+            beside = [each for each in own.children() if each not in theirs]
+            named = await start(ours, arguments)
+            pairs = [
+                (
+                    await batch(direct, theirs, (tool, arguments), size),
+                    await batch(ours, beside, (tool, named), size),
+                )
+                for size in (20, *[count // BATCHES] * BATCHES)
+            ]
+    for which, name in enumerate(("ms", "ms of processor")):
+        # The least of all batches: others of the machine only add to it.
+        one, other = (min(pair[side][which] for pair in pairs[1:]) for side in (0, 1))
+        ratio = statistics.median(pair[1][which] / pair[0][which] for pair in pairs[1:])
+        print(
+            f"a call of {tool}: {one:.2f} {name} directly, {other:.2f} as a step; "
+            f"{other / one:.2f} x (pairs: {ratio:.2f} x)"
+        )
 
 
 async def openings(command: list[str], count: int) -> None:
@@ -117,6 +170,7 @@ async def main(words: list[str]) -> None:
         end = words.index("--")
         command, (tool, arguments) = words[:end], words[end + 1 : end + 3]
     await calls(command, tool, json.loads(arguments), count)
+    await together(command, tool, json.loads(arguments))
     await openings(command, 5)
 
 

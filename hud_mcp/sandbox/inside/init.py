@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from .archive import pack, unpack
 from .beneath import open_beneath, open_root, remove_all
 from .gather import gather
+from .marks import Marks
 from .processes import Processes, Reply
-from .tree import Skip, mark, scan
+from .tree import Skip, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,6 +184,7 @@ class Init:
         self._folder = -1
         self._keep = False
         self._processes: Processes | None = None
+        self._marks: Marks | None = None
         self._does: dict[str, Callable[..., Reply]] = {"begin": self._begin}
         self._wake, wake_end = os.pipe()
         for end in (self._wake, wake_end):
@@ -327,7 +329,9 @@ class Init:
     def usage(self, *, most: int) -> Reply:
         """Return the resources in use, and a mark of a folder of at most so many things."""
         used = self._processes.usage() if self._processes else {}
-        return {**used, "mark": mark(self._folder, self._root, most) if most else None}, []
+        if most and self._marks is None:
+            self._marks = Marks(self._folder)
+        return {**used, "mark": self._marks.take(most) if most and self._marks else None}, []
 
     def pack(self, *, fds: list[int]) -> Reply:
         """Write the folder as a tar to the first descriptor, and its omissions to the other."""

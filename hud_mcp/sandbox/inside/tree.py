@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import stat
-import time
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 MOST_PATH_BYTES = 32 * 1024 * 1024
 """The bound of all paths of one walk; the rest is skipped. Nested folders have a square of them."""
 _TRIES = 4
-_FRESH_NS = 20_000_000
 _MOST_SWAPS = 100
 """The number of times that something in a folder may turn out to be a folder by now."""
 _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR, errno.EINVAL)
@@ -321,42 +319,5 @@ def _matches(name: str, patterns: list[str], *, is_folder: bool) -> bool:
             if is_folder and fnmatch(name, pattern[:-1]):
                 return True
         elif fnmatch(name, pattern):
-            return True
-    return False
-
-
-def mark(folder: int, root: str, most: int) -> int | None:
-    """Return a number that differs once the folder has changed; None if that is not known.
-
-    The kernel's clock of changes stands still for some milliseconds: a newer change says none.
-    So does a process that shares a file's memory, as no time of the file tells its changes.
-    """
-    if _is_mapped(root):
-        return None
-    skips: list[Skip] = []
-    digest, newest_ns = 0, 0
-    for count, item in enumerate(walk(folder, skips.append, opens=False)):
-        info = item.info
-        if count >= most or skips:
-            return None
-        newest_ns = max(newest_ns, info.st_ctime_ns)
-        digest = hash((digest, item.path, info.st_ino, info.st_size, info.st_ctime_ns))
-    is_fresh = time.time_ns() - newest_ns < _FRESH_NS
-    return None if is_fresh or skips else digest
-
-
-def _is_mapped(root: str) -> bool:
-    """Whether a process can write a file of the folder through shared memory, or may do so."""
-    if os.getpid() != 1:  # outside of a namespace it cannot be told
-        return True
-    inside = os.fsencode(root) + b"/"
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/maps", "rb") as file:
-                if any(b" rw-s " in line and inside in line for line in file):
-                    return True
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended
-        except OSError:
             return True
     return False

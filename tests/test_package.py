@@ -59,6 +59,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
         "qa",
         "questions",
         "reasoning-gym",
+        "servers",
         "shell",
         "web",
         "webarena",

@@ -290,7 +290,9 @@ class Agent:
             name: Any tool's.
             arguments: Sent unchanged; a missing `session` is added.
         """
-        return await self._send(name, {"session": self.session, **arguments})
+        # A tool with a `session` of its own is told ours by the other name.
+        named = {} if OWN_SESSION in arguments else {"session": self.session}
+        return await self._send(name, {**named, **arguments})
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Reply:
         reply = await self._send(name, {**arguments, "session": self.session})

@@ -141,7 +141,9 @@ def _difficulty(each: ListedSet) -> str:
 
 
 def _environments(each: ListedSet) -> str:
-    return ", ".join(each.environments)
+    first, *more = each.environments or ("",)
+    # One set has five of them, and a table of all sets has to fit.
+    return f"{first} and {len(more)} more" if len(more) > 1 + 1 else ", ".join(each.environments)
 
 
 def _said(each: ListedSet) -> str:

@@ -178,6 +178,7 @@ class WorldSpec(ABC):
             then be recorded after the world was opened.
         runs_commands: Whether agents run their own commands in it. `hud-mcp check` then tries
             graders with forgeries by commands.
+        attacks: The names of attacks on graders that `attack` makes, for `hud-mcp check`.
         functions: Functions for `setup` and `evaluate` of tasks, beside the environment's own.
         tools: Tools for agents, beside the environment's own.
         prompts: Prompts of its own for a session, in MCP's form, by their names in lists.
@@ -201,6 +202,7 @@ class WorldSpec(ABC):
     replayable: bool = False
     opens_nothing: bool = False
     runs_commands: bool = False
+    attacks: tuple[str, ...] = ()
     functions: "tuple[Function, ...]" = ()
     tools: "tuple[Tool, ...]" = ()
     prompts: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
@@ -224,8 +226,15 @@ class WorldSpec(ABC):
         A missing one is an `InvalidEnvironment`, and the text names it.
         """
 
+    def missing(self, folder: Path) -> str | None:  # noqa: ARG002  # for those that need something
+        """Return the reason why no session can start here, as it follows a row's id; or None."""
+        return None
+
     async def prepare(self, environment: Any) -> None:  # noqa: B027  # most need nothing
         """Find out what a server's lists need, before they are fixed; it may be called again."""
+
+    async def attack(self, name: str, agent: Any, environment: Any) -> None:  # noqa: B027  # the same
+        """Try for a reward without work, as one of `attacks`; the answer is given afterwards."""
 
     def files(self, folder: Path) -> Iterable[Path]:  # noqa: ARG002  # for those that have some
         """Return the files that the environment's digest covers beside its source."""

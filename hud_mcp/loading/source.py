@@ -48,7 +48,10 @@ __all__ = [
 LISTING = "`hud-mcp tasks` lists the sets of tasks with their environments."
 """The command that lists all shipped environments, for errors."""
 
-_ALSO_DECLARED = {"intercode-workspace": "intercode"}
+_ALSO_DECLARED = {
+    "intercode-workspace": "intercode",
+    **{f"servers-{each}": "servers" for each in ("files", "git", "memory", "sql", "time")},
+}
 """Shipped environments that are declared in the file of another one."""
 
 

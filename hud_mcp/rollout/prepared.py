@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
 from hud_mcp.environment import Environment, declared_environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
@@ -98,12 +100,12 @@ async def begin_job(store: Store | None, request: JobRequest) -> Prepared:
         }
     )
     if how.kind is not None and how.kind.is_person:
-        # A person does one thing at a time, for as long as it takes.
-        more_s = request.options.own_timeout_s or TIMEOUT_S
+        more_s = request.options.own_timeout_s or TIMEOUT_S  # a person does one thing at a time
         how = how.model_copy(update={"max_concurrent": 1, "timeout_s": more_s})
     chosen = _fitting(chosen, how)  # first, as its error names the file and the line of a wrong row
     chosen, unsolved = solvable(how, chosen)
-    left_out = [*left_out, *unsolved]
+    chosen, how, unserved = await anyio.to_thread.run_sync(_served, how, chosen)
+    left_out = [*left_out, *unsolved, *unserved]
     unused: UnusedContexts | None = None
     if how.contexts is not None:  # after the check: an error names the row as its file has it
         chosen, unused = _spread(chosen, how, how.contexts)
@@ -330,6 +332,21 @@ def _fitting(tasks: Taskset, how: RunOptions) -> Taskset:
         return tasks
     found = Catalogue(load_environments(how.sources), [tasks]).tasks
     return Taskset(found, name=tasks.name, id=tasks.id, description=tasks.description)
+
+
+def _served(how: RunOptions, tasks: Taskset) -> tuple[Taskset, RunOptions, list[LeftOut]]:
+    """Return the tasks whose worlds can be opened here, and the others, or raise `HudMcpError`."""
+    if any(Source(each).is_remote for each in how.sources):
+        return tasks, how, []
+    served = {e.name: e.world.missing(e.folder) for e in load_environments(how.sources)}
+    chosen = tasks.filter(lambda task: served.get(task.env) is None)
+    if not len(chosen):
+        raise HudMcpError(f"No task of {tasks.name} can run here: {next(iter(served.values()))}")
+    unserved = leave_out((task, why) for task in tasks if (why := served.get(task.env)))
+    if unserved:
+        here = narrow_sources(how.sources, chosen.environment_names)
+        how = how.model_copy(update={"sources": tuple(here)})
+    return chosen, how, unserved
 
 
 def solvable(

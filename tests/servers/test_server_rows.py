@@ -1,6 +1,7 @@
 """Rows grade a server that is served by its command alone, without any Python."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -67,3 +68,42 @@ async def test_rows_grade_the_calls_of_an_agent(tmp_path: Path) -> None:
             told[number] = graded.structured["reward"]
     wrong = [call for number, (call, reward) in enumerate(CALLS) if told[number] != reward]
     assert wrong == []
+
+
+FILES: list[tuple[list[Any], float]] = [
+    (["file_exists", "notes.txt", "made.txt", "own.txt"], 1.0),
+    (["file_exists", "none.txt"], 0.0),
+    (["file_contains", "notes.txt", "tea"], 1.0),
+    (["prints", "cat made.txt own.txt", "milk\njam"], 1.0),
+    (["prints", "cat notes.txt", "milk"], 0.0),
+    (["run", "grep -q tea notes.txt"], 1.0),
+]
+"""A call of `evaluate`, and its value in a folder that a command has made once, and a setup."""
+
+
+async def test_rows_set_up_and_grade_the_files_of_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions begin with the files of one command, and the shell's functions work on them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copy(PLAIN_SERVER, tmp_path)
+    setup = [["write_file", "own.txt", "jam"], ["run", "cp made.txt notes.txt"]]
+    rows = [
+        {"env": "notes", "id": f"row-{n}", "prompt": "Go.", "setup": setup, "evaluate": [call]}
+        for n, (call, _) in enumerate(FILES)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    make = "echo milk > made.txt; date +%N > when.txt"
+    source = f"mcp:name=notes make={shlex.quote(make)} /usr/bin/python3 {tmp_path}/plain_server.py"
+    told: list[float] = []
+    seen: set[str] = set()
+    async with stdio_peer(tmp_path, (source, "--taskset", str(tmp_path / "rows.jsonl"))) as peer:
+        for number in range(len(FILES)):
+            started = await peer.ok("start_task", task=f"row-{number}")
+            session = started.structured["session"]
+            await peer.ok("add", session=session, note="tea")
+            seen.add((await peer.ok("look", session=session, path="when.txt")).text)
+            graded = await peer.ok("response", session=session, answer="done")
+            told.append(graded.structured["reward"])
+    assert told == [reward for _, reward in FILES]
+    assert len(seen) == 1

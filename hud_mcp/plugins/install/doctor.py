@@ -63,12 +63,15 @@ def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bo
     """
     configure_logging("error")
     plain = [each for each in sources or default_sources() if not Source(each).is_remote]
-    look = partial(_look, load_environments(plain), store)
+    served = load_environments(plain)
+    look = partial(_look, served, store)
     findings = anyio.run(look)
     lacking = {each.name for each in findings if each.state == "failed" or _is_opengl(each)}
     told = None
     if fix and lacking:
         told = _fix(lacking)
+        tell = make_console(stderr=True).print
+        service("install servers")(served if any(map(_is_server, lacking)) else (), tell)
         findings = anyio.run(look)
     if as_json:
         click.echo(orjson.dumps(_as_json(findings), option=orjson.OPT_INDENT_2))
@@ -81,6 +84,10 @@ def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bo
 
 async def _look(environments: Sequence[Any], store: str | None) -> list[Finding]:
     return [each async for each in examine(environments, store)]
+
+
+def _is_server(name: str) -> bool:
+    return name.startswith("server ")
 
 
 def _is_opengl(finding: Finding) -> bool:

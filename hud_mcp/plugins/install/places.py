@@ -294,6 +294,10 @@ async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenera
     wanted = ["gymnasium"] if any(isinstance(world, draws) for world in worlds) else []
     for finding in _look_at_extras(wanted):
         yield finding
+    for name, there in service("find servers")(served):
+        do = "" if there else "Run `hud-mcp doctor --fix` with the same sources."
+        found = Finding.ok(name, "installed") if there else None
+        yield found or Finding.lack(name, "not installed", do, needed=True)
     for environment in served:
         if (why := refusal(environment.world)) is not None:
             yield Finding.lack(f"environment {environment.name}", why, "", needed=True)

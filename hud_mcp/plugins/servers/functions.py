@@ -1,9 +1,11 @@
 """The functions by which rows grade the calls of a server, and what its tools return afterwards."""
 
-from typing import Any
+import inspect
+from typing import Any, cast, get_type_hints
 
-from hud_mcp.environment.function import Function
+from hud_mcp.environment.function import Function, Use
 from hud_mcp.plugins.servers.world import ToolServerWorld
+from hud_mcp.worlds.shell.spec import SHELL_FUNCTIONS
 
 __all__ = ["SERVER_FUNCTIONS"]
 
@@ -46,6 +48,21 @@ async def server_returns(
     return float(not reply.is_error and reply.text.strip() == text.strip())
 
 
+def _over_files(known: Function) -> Function:
+    """Return a function of the shell's for the files of a server."""
+    own = known.function
+
+    async def call(server: ToolServerWorld, *given: Any) -> Any:
+        return await own(server.shell, *given)
+
+    made: Any = call
+    made.__name__, made.__doc__ = known.name, own.__doc__
+    made.__annotations__ = {**get_type_hints(own, include_extras=True), "shell": ToolServerWorld}
+    made.__signature__ = inspect.signature(own)
+    use = cast("Use", known.use)
+    return Function(made, name=known.name, use=use, weak=known.weak, where=known.where)
+
+
 SERVER_FUNCTIONS = (
     Function(called, use="evaluate", weak=_NO_NEED),
     Function(never_called, use="evaluate", weak="An agent that does nothing calls nothing."),
@@ -53,5 +70,6 @@ SERVER_FUNCTIONS = (
     Function(calls_at_most, use="evaluate", weak="An agent that does nothing calls nothing."),
     Function(tool_errors_at_most, use="evaluate", weak="An agent that does nothing has no error."),
     Function(server_returns, use="evaluate"),
+    *map(_over_files, SHELL_FUNCTIONS),
 )
 """The functions of every environment whose world is a server."""

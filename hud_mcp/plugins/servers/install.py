@@ -26,7 +26,7 @@ from hud_mcp.base import libraries
 from hud_mcp.errors import InvalidEnvironment, did_you_mean
 from hud_mcp.store.files import make_private_folder
 
-__all__ = ["Installed", "Wanted", "cache_folder", "parse", "resolve"]
+__all__ = ["Installed", "Wanted", "cache_folder", "is_installed", "parse", "resolve"]
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +109,14 @@ def resolve(words: Sequence[str]) -> Installed | None:
     program = (_program_of_npm if is_npm else _program_of_pypi)(wanted, place)
     argv = (str(program), *wanted.arguments)
     return Installed(argv, version, place, wanted.name, str(note["digest"]))
+
+
+def is_installed(wanted: Wanted) -> bool:
+    """Whether a package is installed here; no network is asked."""
+    home = _home(wanted)
+    latest = home / "LATEST"
+    version = wanted.version or (latest.read_text().strip() if latest.is_file() else "none")
+    return (home / version / "INSTALLED").is_file()
 
 
 # Commands.

@@ -33,8 +33,8 @@ _MCP = "mcp:"
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)", re.DOTALL)
 """A word before the command; `acme==1.0` is none."""
 _ENTRY = re.compile(r"[a-z][a-z-]*/[^/\s]+")
-_OPTIONS = ("allow", "era", "files", "http", "in", "name", "without")
-_OF_COMMAND = ("allow", "env", "files", "http", "readonly", "secrets")
+_OPTIONS = ("allow", "era", "files", "http", "in", "make", "name", "without")
+_OF_COMMAND = ("allow", "env", "files", "http", "make", "readonly", "secrets")
 """The options that a server elsewhere has not."""
 _URLS = ("url", "serverUrl", "httpUrl")
 _PORTS = 65_536
@@ -145,7 +145,7 @@ def _make(written: Written, source: str, like: ToolServer | None = None) -> Tool
         "without": [*before.get("without", ()), *_listed(written, "without")],
     }
     private = {**(like.private if isinstance(like, _ClientServer) else {}), **written.private}
-    more |= {name: v for name, v in given.items() if name in ("era", "files")}
+    more |= {name: v for name, v in given.items() if name in ("era", "files", "make")}
     url = written.url or (None if written.command else more.get("url"))
     if url is not None:
         kept = {name: value for name, value in more.items() if name not in _OF_COMMAND}

@@ -17,10 +17,12 @@ import anyio.to_thread
 from hud_mcp.environment.function import Function
 from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.plugins.servers.attacks import ATTACKS, attack
 from hud_mcp.plugins.servers.eras import WantedEra
 from hud_mcp.plugins.servers.functions import SERVER_FUNCTIONS
 from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.listing import Listing, listing_file, offers, tokens
+from hud_mcp.plugins.servers.made import make_files
 from hud_mcp.plugins.servers.program import Program, find_program
 from hud_mcp.plugins.servers.prompts import prefix_of, prompt_entries, resource_entries
 from hud_mcp.plugins.servers.reply import Masker
@@ -47,6 +49,8 @@ _LISTED = 100
 
 QUIET = {
     "GIT_EXTERNAL_DIFF": "",
+    "GIT_GRAFT_FILE": "/dev/null",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_CONFIG_COUNT": "7",
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": "/dev/null",
@@ -84,6 +88,7 @@ class ToolServer(WorldSpec):
             process, whose value is masked as a secret's.
         http: The port on which the command speaks streamable HTTP, at the path /mcp.
         files: The folder that each session begins with a copy of, from the environment's folder.
+        make: A line of bash that makes these files, or changes them. It runs once, in a sandbox.
         env: Environment variables of the server. It gets none of this process.
         secrets: The names of this process's variables that the server gets too. Their values are
             masked in replies, errors and the record.
@@ -110,6 +115,7 @@ class ToolServer(WorldSpec):
     world_type = ToolServerWorld
     is_destructive = True
     functions: tuple[Function, ...] = SERVER_FUNCTIONS
+    attacks = ATTACKS
 
     def __init__(
         self,
@@ -119,6 +125,7 @@ class ToolServer(WorldSpec):
         headers: Mapping[str, str] | None = None,
         http: int | None = None,
         files: str | Path | None = None,
+        make: str | None = None,
         env: Mapping[str, str] | None = None,
         secrets: Iterable[str] = (),
         allow: Iterable[str] = (),
@@ -135,7 +142,8 @@ class ToolServer(WorldSpec):
         given = dict(locals())
         self.options = {n: v for n, v in given.items() if n not in ("self", "command")}
         words = shlex.split(command) if isinstance(command, str) else list(command)
-        _check_place(words, url, {"files": files, "env": env, "http": http, "readonly": readonly})
+        of_command = {"files": files, "make": make, "env": env, "http": http, "readonly": readonly}
+        _check_place(words, url, of_command)
         if http is not None and isolation == "none":
             raise InvalidEnvironment(
                 "ToolServer: http needs a sandbox, or sessions share the port."
@@ -144,7 +152,7 @@ class ToolServer(WorldSpec):
         self._url, self._port = url, http
         self._headers = dict(headers or {})
         self.replayable = replayable
-        self._files = files
+        self._files, self._make = files, make
         self._env = dict(env or {})
         self._secrets = tuple(dict.fromkeys(secrets))
         self._era: WantedEra = era
@@ -170,6 +178,15 @@ class ToolServer(WorldSpec):
         launch, shell = await self._found(opening.folder)
         launch = replace(launch, listed=self._listed, without=self._without)
         opened = await shell.open(opening) if shell is not None else None
+        if opened is not None and self._make is not None:
+            try:
+                begun = await anyio.to_thread.run_sync(self._digest, opening.folder)
+                made = await make_files(self._shell, self._make, begun, opening.folder)
+                await opened.sandbox.folder.unpack(made)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await opened.close()
+                raise
         return ToolServerWorld(opened, launch, log=opening.log)
 
     def check(self, folder: Path) -> None:
@@ -181,6 +198,15 @@ class ToolServer(WorldSpec):
         self._shell.check(folder)
         self._filled(self._headers)
         self._values()
+
+    def missing(self, folder: Path) -> str | None:
+        """Return the reason why its program cannot be started here; a package is installed."""
+        try:
+            if self._url is None and self._program is None:
+                self._program = find_program(self.command, folder)
+        except InvalidEnvironment as exc:
+            return f"has no server here; run hud-mcp doctor --fix: {exc}"
+        return None
 
     def files(self, folder: Path) -> Iterable[Path]:
         """Return the files that the environment's digest covers beside its source."""
@@ -227,6 +253,12 @@ class ToolServer(WorldSpec):
             if offer.note:
                 self._tell(environment, offer.note)
 
+    async def attack(self, name: str, agent: Any, environment: "Environment") -> None:
+        """Try for a reward without work, by calls of every tool alone."""
+        if not any(isinstance(each, ServerTool) for each in environment.tools.values()):
+            await self.prepare(environment)
+        await attack(name, agent, environment.tools.values())
+
     @staticmethod
     def _tell(environment: "Environment", note: str) -> None:
         if note not in environment.notes:
@@ -253,7 +285,7 @@ class ToolServer(WorldSpec):
 
     def _digest(self, folder: Path) -> str:
         found = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in self.files(folder)]
-        return hashlib.sha256(repr(found).encode()).hexdigest()
+        return hashlib.sha256(repr((found, self._make)).encode()).hexdigest()
 
     async def _found(self, folder: Path) -> tuple[Launch, Shell | None]:
         """Return how the server starts, and a shell in which its program is shown."""
@@ -280,7 +312,7 @@ class ToolServer(WorldSpec):
             port=self._port,
             quiet=self._quiet,
             is_replayable=self.replayable,
-            has_files=self._files is not None,
+            has_files=self._files is not None or self._make is not None,
         )
         return launch, self._make_shell(readonly={**self._readonly, **program.mounts})
 

@@ -69,7 +69,7 @@ class Probe(Value):
     place: int = Field(default=0, ge=0, description="Which time with the same seed, from 0.")
     answer: str | None = Field(default=None, description="What is submitted, where that is known.")
     attack: str | None = Field(
-        default=None, description="What is done in the shell before that, by its name."
+        default=None, description="What is done in the world before that, by its name."
     )
     shape: str | None = Field(
         default=None, description="How the oracle's outputs are left before that."
@@ -211,6 +211,11 @@ def _earned_by_nothing(
         yield Probe(task=task.id, name="gets", kind="gets", below=below)
     if environment.world.runs_commands:
         yield from _in_a_shell(task, environment, below)
+    for name in environment.world.attacks:
+        yield Probe(
+            task=task.id, name=f"attack-{name}", kind="attack", answer="done", attack=name,
+            below=below,
+        )  # fmt: skip
 
 
 def _in_a_shell(task: Task, environment: Environment, below: float | None) -> Iterator[Probe]:

@@ -150,6 +150,9 @@ class ProbeSolver:
             reply = await agent.ask(ACT, _run(command))
             if reply.is_error:
                 agent.log(f"a command of the attack was refused: {reply.text}")
+        environment = self._environments[task.env]
+        if probe.attack in environment.world.attacks:
+            await environment.world.attack(probe.attack, agent, environment)
         reply = await agent.ask(RESPONSE, {"answer": _answer(probe, agent, play.seen)})
         agent.note_answered(answered=not reply.is_error)
         if probe.kind == "leaks":

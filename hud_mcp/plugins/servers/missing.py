@@ -1,0 +1,36 @@
+"""The packages of servers that are not installed here: found, and installed."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.plugins.servers.install import Wanted, is_installed, parse, resolve
+from hud_mcp.plugins.servers.spec import ToolServer
+
+__all__ = ["SERVER", "find_servers", "install_servers"]
+
+SERVER = "server "
+"""The beginning of the names of findings about packages of servers."""
+
+
+def _wanted(environments: Iterable[Any]) -> Iterator[tuple[tuple[str, ...], Wanted]]:
+    for environment in environments:
+        spec = environment.world
+        wanted = parse(spec.command) if isinstance(spec, ToolServer) and spec.command else None
+        if wanted is not None:
+            yield spec.command, wanted
+
+
+def find_servers(environments: Iterable[Any]) -> Iterator[tuple[str, bool]]:
+    """Yield each package that servers of environments need, and whether it is installed."""
+    for _, wanted in _wanted(environments):
+        yield f"{SERVER}{wanted.name} {wanted.version}".strip(), is_installed(wanted)
+
+
+def install_servers(environments: Iterable[Any], tell: Callable[[str], Any]) -> None:
+    """Install those packages; a fault is told, and the others are installed."""
+    for command, _ in _wanted(environments):
+        try:
+            resolve(command)
+        except InvalidEnvironment as exc:
+            tell(str(exc))

@@ -20,7 +20,7 @@ PACKAGE = Path(hud_mcp.__file__).parent
 LINES, MODULES, DOCSTRING_LINES = 111_540, 505, 14_820
 """Of the whole package, with all plugins but those below."""
 
-ADDED = {"plugins/servers/": 5_300, "plugins/sets/mcp/": 380}
+ADDED = {"plugins/servers/": 5_500, "plugins/sets/mcp/": 380}
 """Lines of the plugins that came after these ceilings, by their folder."""
 
 FILE_LINES, FUNCTION_LINES = 450, 50

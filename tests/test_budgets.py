@@ -17,10 +17,10 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 111_540, 505, 14_820
+LINES, MODULES, DOCSTRING_LINES = 111_690, 505, 14_820
 """Of the whole package, with all plugins but those below."""
 
-ADDED = {"plugins/servers/": 5_500, "plugins/sets/mcp/": 380}
+ADDED = {"plugins/servers/": 5_900, "plugins/sets/mcp/": 380}
 """Lines of the plugins that came after these ceilings, by their folder."""
 
 FILE_LINES, FUNCTION_LINES = 450, 50

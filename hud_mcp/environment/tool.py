@@ -43,10 +43,18 @@ class Exchange:
     Attributes:
         progress: Reports progress to the caller; None if nobody listens.
         look: The bounds of what the caller takes.
+        declared: The modes of elicitation that the caller's client has.
+        ask: Asks that client, and returns its answer; None if it answers by calling again.
+        responses: The answers to the questions of a call that waits for them.
+        state: The token that names this waiting call.
     """
 
     progress: Callable[[float, float | None, str | None], Awaitable[None]] | None = None
     look: Look = field(default_factory=Look)
+    declared: frozenset[str] = frozenset()
+    ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
+    responses: Mapping[str, Any] | None = None
+    state: str | None = None
 
 
 class Tool:

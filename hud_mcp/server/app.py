@@ -9,6 +9,7 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import mcp_types as types
@@ -17,10 +18,13 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from hud_mcp.base import __version__
+from hud_mcp.environment.tool import Exchange
 from hud_mcp.errors import clipped
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call
@@ -52,6 +56,9 @@ Context = ServerRequestContext[str, Any]
 
 _LASTING_MS = 60_000
 """The time for which a client may keep a list."""
+
+_ANSWER_S = 600.0
+"""The longest wait for a client's answer to a question of a server."""
 
 _HEADER = "x-mcp-header"
 """The keyword of an argument that also comes as a header."""
@@ -230,6 +237,7 @@ class _Surface:
             progress=ctx.session.report_progress,
             image=self._image,
             meta=meta,
+            exchange=_exchange(ctx, params),
         )
         return perform_call(call, tool)
 
@@ -286,6 +294,34 @@ class _Surface:
             values=shown, total=len(values), has_more=len(shown) < len(values)
         )
         return types.CompleteResult(completion=completion)
+
+
+def _exchange(ctx: Context, params: types.CallToolRequestParams) -> Exchange:
+    """Return the channel to the caller of a tool of another server."""
+    capabilities = ctx.session.client_capabilities
+    modes = capabilities.elicitation if capabilities is not None else None
+    if modes is None:
+        return Exchange(state=params.request_state)
+    declared = frozenset(n for n in ("form", "url") if getattr(modes, n) is not None)
+    declared = declared or frozenset({"form"})
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        answers = (params.input_responses or {}).items()
+        given = {key: each.model_dump(mode="json", exclude_none=True) for key, each in answers}
+        return Exchange(declared=declared, responses=given, state=params.request_state)
+    can_ask = ctx.session.can_send_request
+    return Exchange(declared=declared, ask=partial(_ask, ctx)) if can_ask else Exchange()
+
+
+async def _ask(ctx: Context, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Ask a client of the earlier era; its failure to answer dismisses the question."""
+    asked = types.ElicitRequest.model_validate(request)
+    beside = ServerMessageMetadata(related_request_id=ctx.request_id)
+    try:
+        found = await ctx.session.send_request(asked, types.ElicitResult, _ANSWER_S, beside)
+    except (MCPError, ValidationError) as exc:
+        logger.info("the client did not answer a server's question: %s", exc)
+        return {"action": "cancel"}
+    return found.model_dump(mode="json", exclude_none=True)
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:

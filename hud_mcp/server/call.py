@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from hud_mcp.environment.tool import Exchange
 from hud_mcp.errors import HudMcpError, InvalidTask, SessionEnded
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import Caller
@@ -47,6 +48,7 @@ class Call:
         progress: Reports a sign of life; None if nobody waits for one.
         image: The format of pictures, unless the call names one.
         meta: The metadata beside the arguments, for programs.
+        exchange: The channel to the caller, for tools of other servers.
     """
 
     sessions: Sessions
@@ -55,6 +57,7 @@ class Call:
     progress: Progress | None
     image: ImageFormat
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    exchange: Exchange = field(default_factory=Exchange)
 
     @property
     def then(self) -> str:

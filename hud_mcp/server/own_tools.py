@@ -2,17 +2,22 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from hud_mcp.base.reading import Fault
 from hud_mcp.environment import Environment
-from hud_mcp.environment.tool import Exchange, Tool
+from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.server.arguments import check_size, fillable
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import tool_entry
 from hud_mcp.server.results import passed_result, step_result
+from hud_mcp.session.draft import Stepped
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session
 from hud_mcp.values.call import OWN_SESSION
 
 if TYPE_CHECKING:
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnTool", "listed_names", "own_tools", "safe_names"]
 
+_LEAVE_S = 3.0
+"""The time for a server to hear that nobody answers its question."""
 _MOST_CHARS = 1000
 """The longest description; hosts take little more."""
 
@@ -103,9 +110,34 @@ class OwnTool:
             kept = {k: v for k, v in args.items() if v is not None or k in names}
             args = tool.arguments.reader.read(kept)
         with call.heartbeat(tool.name):
-            exchange = Exchange(call.progress, call.look())
-            stepped = await session.call_tool(tool, args, call.look(), exchange)
+            stepped = await _converse(session, tool, args, call)
+        if (asked := stepped.needed) is not None:
+            needed = {"inputRequests": asked.requests, "requestState": asked.state}
+            return {"resultType": "input_required", **needed}
         return passed_result(stepped, session) if stepped.reply else step_result(stepped, session)
+
+
+async def _converse(session: Session, tool: Tool, args: dict[str, Any], call: Call) -> Stepped:
+    """Call a tool of another server, and ask a client of the earlier era what it wants to know.
+
+    The session is free meanwhile. If the client leaves, the server learns that nobody answers.
+    """
+    exchange = replace(call.exchange, progress=call.progress, look=call.look())
+    stepped = await session.call_tool(tool, args, call.look(), exchange)
+    ask = exchange.ask
+    while (needed := stepped.needed) is not None and ask is not None:
+        exchange = replace(exchange, state=needed.state)
+        try:
+            answers = {key: await ask(each) for key, each in needed.requests.items()}
+        except BaseException:
+            none = {key: {"action": "cancel"} for key in needed.requests}
+            left = replace(exchange, responses=none, declared=frozenset(), progress=None)
+            with anyio.move_on_after(_LEAVE_S, shield=True):
+                await session.call_tool(tool, args, call.look(), left)
+            raise
+        exchange = replace(exchange, responses=answers)
+        stepped = await session.call_tool(tool, args, call.look(), exchange)
+    return stepped
 
 
 def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnTool]:

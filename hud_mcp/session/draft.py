@@ -22,7 +22,7 @@ from hud_mcp.record.values import (
 from hud_mcp.values.action import Action, ActionEffect, Point, PositionFetch, Targeted, needs_target
 from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
-from hud_mcp.values.reply import ToolReply
+from hud_mcp.values.reply import InputNeeded, ToolReply
 
 StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
 """The kinds of calls, by their names in the record."""
@@ -138,7 +138,8 @@ class Stepped:
     """The result of a call: the agent's view, also of a repeated call read from the record.
 
     `error` tells why the next action was not performed. `reward` is None if the agent may not see
-    it. `reply` is that of another server, which goes to the agent unchanged.
+    it. `reply` is that of another server, which goes to the agent unchanged. `needed` are its
+    questions, before the step is made.
     """
 
     result: TaskResult
@@ -149,6 +150,7 @@ class Stepped:
     is_repeat: bool = False
     reward: float | None = None
     reply: ToolReply | None = None
+    needed: InputNeeded | None = None
 
 
 def as_shown(

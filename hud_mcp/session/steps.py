@@ -35,7 +35,7 @@ from hud_mcp.session.turn import within
 from hud_mcp.store import Store
 from hud_mcp.values.action import Action, ResponseAction
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult
-from hud_mcp.values.reply import ToolReply
+from hud_mcp.values.reply import InputNeeded, ToolReply
 
 logger = logging.getLogger(__name__)
 
@@ -311,6 +311,8 @@ async def run_tool(
     try:
         with telemetry.span("act", environment=life.spec.environment.name, actions=[tool.name]):
             value = await tool.call_in(arguments, world.live, world.services, exchange)
+        if isinstance(value, InputNeeded):
+            return Stepped(TaskResult(observation=Observation()), performed=0, needed=value)
         # After the call, because some tools must not be called again in a replay.
         world.note_tool(tool)
         seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
@@ -335,6 +337,7 @@ async def run_tool(
     reply = value if isinstance(value, ToolReply) else None
     if reply is not None:
         draft.info[REPLY] = tool.kept(reply)
+        draft.started_at = reply.began_at or draft.started_at
         draft.error = clip(shown.text or "It failed.", _ERROR_CHARS) if reply.is_error else None
         draft.observation = Observation(text=shown.text or "", image=seen.image or shown.image)
     await life.journal.add(draft)

@@ -4,13 +4,27 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
 
 from hud_mcp.values.observation import Observation, Screenshot
 
-__all__ = ["ToolReply"]
+__all__ = ["InputNeeded", "ToolReply"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputNeeded:
+    """The questions of another server's tool, whose call waits for the answers.
+
+    Attributes:
+        requests: The requests to the client, by the keys of their answers.
+        state: The token that names the waiting call.
+    """
+
+    requests: Mapping[str, Mapping[str, Any]]
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +36,16 @@ class ToolReply:
         structured: Its structured content; None without any.
         is_error: Whether the server says that the call failed.
         meta: The metadata beside it.
+        asked: The server's requests to its client during the call.
+        began_at: The start of the call, if it waited for answers.
     """
 
     content: tuple[dict[str, Any], ...] = ()
     structured: Any = None
     is_error: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    asked: tuple[Mapping[str, Any], ...] = ()
+    began_at: datetime | None = None
 
     @property
     def text(self) -> str:

@@ -12,6 +12,7 @@ from hud_mcp.server.stdio.frames import (
     NoMessage,
     Notification,
     Request,
+    Response,
     error_frame,
     notification_frame,
     read_message,
@@ -81,10 +82,11 @@ def test_the_id_of_any_request_is_found(params: dict[str, Any], request_id: int 
         (b'{"jsonrpc":"2.0","id":1,"result":{}}', None),
         (b'{"jsonrpc":"2.0","id":null,"error":{"code":1}}', None),
         (b'{"jsonrpc":"2.0","id":1,"result":3}', None),
+        (b'{"jsonrpc":"2.0","id":"hud-mcp-1","result":{}}', Response("hud-mcp-1", {}, None)),
     ],
 )
 def test_a_message_is_read(line: bytes, expected: object) -> None:
-    """Requests and notifications are told apart by their members; a response is nothing."""
+    """Requests and notifications are told apart by their members; a stray response is nothing."""
     assert read_message(line) == expected
 
 
@@ -136,7 +138,7 @@ def test_a_request_with_half_a_character_is_refused_under_its_id(*, id_first: bo
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
 def test_reading_never_raises(line: bytes) -> None:
     """Whatever a line holds, it is a message, a refusal or nothing."""
-    assert isinstance(read_message(line), Request | Notification | NoMessage | None)
+    assert isinstance(read_message(line), Request | Notification | Response | NoMessage | None)
 
 
 @settings(max_examples=40)

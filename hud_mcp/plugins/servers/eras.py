@@ -117,7 +117,7 @@ def _is_modern(error: BaseException | None) -> bool:
 
 async def _shake_hands(peer: Peer, timeout_s: float) -> Era:
     latest = HANDSHAKE_VERSIONS[-1]
-    capabilities: Json = {**_CAPABILITIES, "elicitation": {"form": {}}}
+    capabilities: Json = {**_CAPABILITIES, "elicitation": {"form": {}, "url": {}}}
     asked = {"protocolVersion": latest, "capabilities": capabilities, "clientInfo": _CLIENT}
     try:
         found = await peer.request("initialize", asked, timeout_s=timeout_s)

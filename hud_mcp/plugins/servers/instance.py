@@ -226,8 +226,11 @@ class Instance:
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
         extra: Mapping[str, Any] | None = None,
+        capabilities: Json | None = None,
     ) -> Json:
         """Call a tool, and return the raw result. `extra` goes beside the arguments.
+
+        The `capabilities` are those of the client on whose behalf it is called.
 
         Raises:
             RemoteError: The server's own error.
@@ -237,7 +240,7 @@ class Instance:
         params = {"name": tool, "arguments": arguments, **(extra or {})}
         self._running = f" while {tool} ran"
         try:
-            return await self.request("tools/call", params, timeout_s, on_progress)
+            return await self.request("tools/call", params, timeout_s, on_progress, capabilities)
         finally:
             self._running = ""
 
@@ -247,11 +250,13 @@ class Instance:
         params: Mapping[str, Any],
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
+        capabilities: Json | None = None,
     ) -> Json:
         """Send any request; raises as `call` does."""
+        params = self.era.params(params, capabilities)
         try:
             return await self._peer.request(
-                method, self.era.params(params), timeout_s=timeout_s, on_progress=on_progress
+                method, params, timeout_s=timeout_s, on_progress=on_progress
             )
         except PeerEnded as exc:
             raise EnvironmentFailed(await self._why_ended(str(exc))) from exc

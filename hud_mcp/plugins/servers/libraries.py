@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
+    import mcp_types as mcp_types
     from jsonschema import Draft202012Validator as Draft202012Validator
     from jsonschema.exceptions import SchemaError as SchemaError
     from mcp.shared.inbound import encode_header_value as encode_header_value

@@ -24,7 +24,7 @@ from hud_mcp.plugins.servers.tool import ServerTool
 from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.capability import Capability
-from hud_mcp.values.reply import ToolReply
+from hud_mcp.values.reply import InputNeeded, ToolReply
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class PublishedTool(ServerTool):
         world: Any,
         services: dict[str, SharedService],
         exchange: Exchange | None = None,
-    ) -> ToolReply:
+    ) -> ToolReply | InputNeeded:
         """Call it over the session's own connection, and connect first if needed.
 
         Raises:

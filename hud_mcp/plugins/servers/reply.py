@@ -142,6 +142,8 @@ def kept_reply(reply: ToolReply) -> Json:
         kept["structured"] = reply.structured if fits else _TOO_LARGE
     if reply.meta:
         kept["meta"] = dict(reply.meta)
+    if reply.asked:
+        kept["asked"] = [dict(each) for each in reply.asked]
     return {**kept, "is_error": reply.is_error}
 
 

@@ -14,7 +14,7 @@ from hud_mcp.errors import InvalidTask
 from hud_mcp.plugins.servers.peer import Json
 from hud_mcp.plugins.servers.reply import NOTICE, kept_reply
 from hud_mcp.values.call import OWN_SESSION
-from hud_mcp.values.reply import ToolReply
+from hud_mcp.values.reply import InputNeeded, ToolReply
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -107,7 +107,7 @@ class ServerTool(Tool):
         del text
         return _theirs(kept_reply(reply)) == _theirs(kept)
 
-    async def call(self, args: Mapping[str, Any], world: Any) -> ToolReply:
+    async def call(self, args: Mapping[str, Any], world: Any) -> ToolReply | InputNeeded:
         """Call it on a world's own server."""
         return await world.call(self, args)
 
@@ -117,7 +117,7 @@ class ServerTool(Tool):
         world: Any,
         services: dict[str, SharedService],
         exchange: Exchange | None = None,
-    ) -> ToolReply:
+    ) -> ToolReply | InputNeeded:
         """Call it in a session."""
         del services
         return await world.call(self, args, exchange)

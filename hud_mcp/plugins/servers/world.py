@@ -1,11 +1,9 @@
 """The world of one session: a running server of its own over its own files, in a sandbox."""
 
 import builtins
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +21,29 @@ from hud_mcp.errors import (
     HudMcpError,
     SnapshotFailed,
 )
+from hud_mcp.plugins.servers.asks import Asks, Running
 from hud_mcp.plugins.servers.calls import Calls, ServerCall
 from hud_mcp.plugins.servers.instance import Instance
 from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.listing import Change, Listing, Watch, list_server
-from hud_mcp.plugins.servers.peer import Json, PeerEnded, RemoteError, refuse
+from hud_mcp.plugins.servers.peer import Json, PeerEnded
 from hud_mcp.plugins.servers.prompts import read_contents, read_prompt
-from hud_mcp.plugins.servers.reply import NOTICE, Masker, read_reply
+from hud_mcp.plugins.servers.reply import NOTICE
 from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.record.values import utc_now
 from hud_mcp.sandbox import Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.session.history import DiedAgain
 from hud_mcp.values.action import Action, ActionEffect, WaitAction
 from hud_mcp.values.observation import Look, Observation
-from hud_mcp.values.reply import ToolReply
+from hud_mcp.values.reply import InputNeeded, ToolReply
 from hud_mcp.worlds.shell.verifier import VerifierResult
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["ToolServerWorld", "Tools"]
 
 _ROOTS: list[Json] = [{"uri": f"file://{GUEST_ROOT}", "name": "files"}]
-_CALL_S = 600.0
-"""The longest call; the session's own limit of a step is usually shorter."""
+_ASK_S = 600.0
 _COMPARE_S = 5.0
 _LOG_LINES, _LOG_CHARS = 200, 1000
 _TEXT_CHARS = 4000
@@ -61,9 +60,9 @@ _AGAIN = (
 class Tools:
     """The tools of a second server, over a copy of the files. Made by `ToolServerWorld.second`."""
 
-    def __init__(self, instance: Instance, masker: Masker) -> None:
+    def __init__(self, instance: Instance, asks: Asks) -> None:
         self._instance = instance
-        self._masker = masker
+        self._asks = asks
 
     async def call(self, tool: str, /, **arguments: Any) -> ToolReply:
         """Call a tool; its error is in the reply.
@@ -71,7 +70,10 @@ class Tools:
         Raises:
             EnvironmentFailed: The server is gone.
         """
-        reply = await _answer(self._instance, tool, arguments, self._masker)
+        running = self._asks.begin(tool, arguments, Exchange())
+        reply = await self._asks.perform(running, self._instance)
+        if isinstance(reply, InputNeeded):
+            raise EnvironmentFailed(f"{tool} asks what nobody here answers.")
         note_agent_data(reply.text)
         return reply
 
@@ -96,6 +98,8 @@ class ToolServerWorld(World):
         self._launch = launch
         self._log = log
         self._logged = 0
+        self._asks = self._new_asks()
+        self._stored: bytes | None = None
         self._instance: Instance | None = None
         self._starting = anyio.Lock()
         self._is_held = False
@@ -157,20 +161,24 @@ class ToolServerWorld(World):
 
     async def call(
         self, tool: ServerTool, arguments: Mapping[str, Any], exchange: Exchange | None = None
-    ) -> ToolReply:
-        """Call a tool for the agent, and note the call.
+    ) -> ToolReply | InputNeeded:
+        """Call a tool for the agent, and note the call; or return what the server asks first.
 
         Raises:
             ActionFailed: It did not answer in time.
+            InvalidTask: Another call waits for answers, or none waits for these.
             EnvironmentFailed: The server is gone, or broke the protocol.
         """
         instance = await self._running()
-        began_s = time.monotonic()
-        reply = await _answer(instance, tool.called, arguments, self._launch.masker, exchange)
-        seconds = time.monotonic() - began_s
-        recorded = dict(tool.recorded(arguments))
-        text = clip(reply.text, _TEXT_CHARS)
-        self.calls.add(ServerCall(tool.called, recorded, reply.is_error, text, seconds))
+        exchange = exchange or Exchange()
+        if exchange.state is None and self._asks.is_expired:
+            await self._give_up()
+        running = self._asks.begin(tool.called, arguments, exchange)
+        running.recorded = dict(tool.recorded(arguments))
+        reply = await self._asks.perform(running, instance, exchange)
+        if isinstance(reply, InputNeeded):
+            return reply
+        self._add(running, reply)
         await self._compare(instance)
         told, change = f"{self._notice} {self._change}".strip(), self._change
         self._notice, self._change = "", Change()
@@ -179,6 +187,20 @@ class ToolServerWorld(World):
             block: Json = {"type": "text", "text": told, "_meta": {NOTICE: True}}
             reply = replace(reply, content=(*reply.content, block), meta={**reply.meta, **counts})
         return reply
+
+    def _add(self, running: Running, reply: ToolReply) -> None:
+        seconds = (utc_now() - running.began_at).total_seconds()
+        text = clip(reply.text, _TEXT_CHARS)
+        self.calls.add(ServerCall(running.tool, running.recorded, reply.is_error, text, seconds))
+
+    async def _give_up(self) -> None:
+        """End a call that waits for an answer. It counts as a call: it may have done something."""
+        held = self._asks.held
+        await self._asks.give_up()
+        if held is not None:
+            text = "Its question was not answered, and the call was given up."
+            self._say(f"{held.tool}: {text}")
+            self._add(held, ToolReply(({"type": "text", "text": text},), is_error=True))
 
     async def ask(self, method: str, params: Mapping[str, Any], look: Look) -> Any:
         """Get one of its prompts, or read a resource.
@@ -193,9 +215,9 @@ class ToolServerWorld(World):
             asked["name"] = str(params["name"]).partition(".")[2]
         self._say(f"the agent asked for {method} {asked.get('uri', asked.get('name'))}")
         try:
-            result = await instance.request(method, asked, _CALL_S)
+            result = await instance.request(method, asked, _ASK_S)
         except TimeoutError:
-            raise ActionFailed(f"{method} was not answered within {_CALL_S:g} s.") from None
+            raise ActionFailed(f"{method} was not answered within {_ASK_S:g} s.") from None
         if method == "prompts/get":
             return await read_prompt(result, look, masker)
         return await read_contents(str(params["uri"]), result, look, masker)
@@ -237,9 +259,10 @@ class ToolServerWorld(World):
             clean = None
             if self._shell is not None:
                 clean = await stack.enter_async_context(self._shell.verifier(copy="."))
-            instance = await self._start_over(clean and clean.sandbox, BrokenByAgent)
+            asks = self._new_asks()
+            instance = await self._start_over(clean and clean.sandbox, asks, BrokenByAgent)
             try:
-                yield Tools(instance, self._launch.masker)
+                yield Tools(instance, asks)
             finally:
                 with anyio.CancelScope(shield=True):
                     await instance.close()
@@ -273,7 +296,9 @@ class ToolServerWorld(World):
             if self.calls:
                 raise SnapshotFailed(f"{self._launch.name} runs elsewhere, with all that it keeps.")
             return _UNUSED
-        data = await self._shell.snapshot()
+        if self._asks.held is not None and self._stored is not None:
+            return self._stored  # half a call is not kept
+        data = self._stored = await self._shell.snapshot()
         if self.calls and not (self._launch.has_files or await self._has_files()):
             raise SnapshotFailed(
                 f"{self._launch.name} keeps nothing in its folder, so nothing of it can be stored."
@@ -286,7 +311,7 @@ class ToolServerWorld(World):
         if self._shell is not None:
             await self._shell.restore(data)
             self._notice = _AGAIN
-            self._instance = await self._start_over(self._shell.sandbox, DiedAgain)
+            self._instance = await self._start_over(self._shell.sandbox, self._asks, DiedAgain)
         await self._running()
 
     async def resumed(self, steps: Sequence[Any]) -> None:
@@ -302,6 +327,7 @@ class ToolServerWorld(World):
 
     async def stop_agent(self) -> None:
         """Stop the server as grading begins, until the agent goes on."""
+        await self._give_up()
         if self._shell is not None:
             self._is_held = True
             await self._shell.stop_agent()
@@ -321,7 +347,8 @@ class ToolServerWorld(World):
             if self._closed:
                 raise EnvironmentFailed("This server is closed. Start a new task.")
             if self._instance is None:
-                self._instance = await self._start(self._shell and self._shell.sandbox)
+                sandbox = self._shell and self._shell.sandbox
+                self._instance = await self._start(sandbox, self._asks)
             if self._instance.died is not None:
                 raise EnvironmentFailed(self._instance.died)
             if self._is_held and self._shell is not None:
@@ -332,13 +359,17 @@ class ToolServerWorld(World):
                 await self._compare(self._instance)
             return self._instance
 
-    async def _start(self, sandbox: Sandbox | None) -> Instance:
+    def _new_asks(self) -> Asks:
+        roots = [] if self._shell is None else _ROOTS
+        return Asks(self._launch.name, roots, self._launch.masker, self._log)
+
+    async def _start(self, sandbox: Sandbox | None, asks: Asks) -> Instance:
         launch = self._launch
         options: dict[str, Any] = {
             "name": launch.name,
             "era": launch.era,
             "timeout_s": launch.start_s,
-            "on_request": partial(_answer_roots, [] if sandbox is None else _ROOTS),
+            "on_request": asks.answer,
             "on_notice": self._note,
             "masker": launch.masker,
         }
@@ -350,14 +381,16 @@ class ToolServerWorld(World):
             sandbox, launch.argv, env=launch.env, port=launch.port, **options
         )
 
-    async def _start_over(self, sandbox: Sandbox | None, ours: type[HudMcpError]) -> Instance:
+    async def _start_over(
+        self, sandbox: Sandbox | None, asks: Asks, ours: type[HudMcpError]
+    ) -> Instance:
         """Start a server over the agent's files.
 
         It has started over those of the beginning, so if it ends twice, the agent is the cause.
         """
         for is_last in (False, True):
             try:
-                return await self._start(sandbox)
+                return await self._start(sandbox, asks)
             except EnvironmentFailed as exc:
                 if sandbox is None or not isinstance(exc.__cause__, PeerEnded):
                     raise
@@ -366,6 +399,7 @@ class ToolServerWorld(World):
         raise AssertionError
 
     async def _end(self) -> None:
+        await self._asks.give_up(at_once=True)
         instance, self._instance = self._instance, None
         self._watch = None
         if instance is not None:
@@ -400,37 +434,3 @@ class ToolServerWorld(World):
             self._logged += 1
             said = clip(text, _LOG_CHARS)
             self._log(self._launch.masker.text(f"{self._launch.name}: {said}"))
-
-
-async def _answer_roots(roots: builtins.list[Json], method: str, params: Json) -> Json:
-    return {"roots": roots} if method == "roots/list" else await refuse(method, params)
-
-
-async def _answer(
-    instance: Instance,
-    tool: str,
-    arguments: Mapping[str, Any],
-    masker: Masker,
-    exchange: Exchange | None = None,
-) -> ToolReply:
-    """Call a tool, and read its result; the server's error is an error reply."""
-    report = exchange.progress if exchange is not None else None
-
-    async def pass_on(params: Json) -> None:
-        amount, total, text = (params.get(each) for each in ("progress", "total", "message"))
-        if report is not None and isinstance(amount, int | float):
-            said = masker.text(clip(text, _LOG_CHARS)) if isinstance(text, str) else None
-            await report(amount, total if isinstance(total, int | float) else None, said)
-
-    try:
-        result = await instance.call(
-            tool, arguments, timeout_s=_CALL_S, on_progress=pass_on if report else None
-        )
-    except RemoteError as exc:
-        return ToolReply(content=({"type": "text", "text": str(exc)},), is_error=True)
-    except TimeoutError:
-        raise ActionFailed(f"{tool} did not answer within {_CALL_S:g} s.") from None
-    if result.get("resultType") == "input_required":
-        text = f"{tool} asks for input, which this client does not give."
-        return ToolReply(content=({"type": "text", "text": text},), is_error=True)
-    return await read_reply(result, exchange.look if exchange is not None else Look(), masker)

@@ -18,11 +18,12 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, Reques
 
 from hud_mcp.base.lines import LineBuffer, Overlong
 from hud_mcp.server.stdio.descriptors import Input, Output
-from hud_mcp.server.stdio.eras import Era, HandshakeEra, InFlight, Peer, era_of
+from hud_mcp.server.stdio.eras import Era, HandshakeEra, InFlight, Peer, Questions, era_of
 from hud_mcp.server.stdio.frames import (
     NoMessage,
     Notification,
     Request,
+    Response,
     error_frame,
     read_message,
     refuse_long,
@@ -98,6 +99,7 @@ class Dispatcher:
         self._by_id: dict[RequestId, InFlight] = {}
         self._listening = 0
         self._initializing = self._closing = False
+        self._questions = Questions(output)
         self._released = asyncio.Event()
         output.tell_room(self._advance)
 
@@ -118,6 +120,7 @@ class Dispatcher:
 
     def end(self) -> None:
         """Read the end of the input."""
+        self._questions.close()
         if last := self._lines.take_rest():  # the last line may lack its line feed
             self._take(last)
         if self._era_type is None:
@@ -136,6 +139,7 @@ class Dispatcher:
         left.
         """
         self._closing = True
+        self._questions.close()
         while self._backlog:
             self._answer(self._backlog.popleft(), None)
         for in_flight in self._running:
@@ -164,6 +168,8 @@ class Dispatcher:
                     self._cancel(notification)
                 if self._era_type is not None or len(self._backlog) < _MAX_LEAD_FRAMES:
                     self._enqueue(InFlight(self._output, notification, len(line)))
+            case Response() as response:
+                self._questions.take(response)
             case None:
                 pass
 
@@ -243,6 +249,8 @@ class Dispatcher:
                     return
                 self._listening += 1
             self._initializing = in_flight.method == "initialize"
+        if isinstance(self._era, HandshakeEra):
+            in_flight.questions = self._questions
         self._running.add(in_flight)
         handling = self._handle(self._era, in_flight)
         loop = asyncio.get_running_loop()

@@ -17,17 +17,83 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp.shared.transport_context import TransportContext
-from mcp_types import INVALID_REQUEST, PROTOCOL_VERSION_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PROTOCOL_VERSION_META_KEY,
+    REQUEST_TIMEOUT,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from hud_mcp.server.stdio.descriptors import Output
-from hud_mcp.server.stdio.frames import JsonObject, Notification, Request, notification_frame
+from hud_mcp.server.stdio.frames import (
+    OURS,
+    JsonObject,
+    Notification,
+    Request,
+    Response,
+    notification_frame,
+)
 
-__all__ = ["EnvelopeEra", "Era", "HandshakeEra", "InFlight", "Peer", "era_of"]
+__all__ = ["EnvelopeEra", "Era", "HandshakeEra", "InFlight", "Peer", "Questions", "era_of"]
+
+_MOST_QUESTIONS = 16
+"""The most requests of ours that wait for the client at once."""
+
+
+class Questions:
+    """Our own requests to a client that takes such, a few at once. After `close` there are none."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._open: dict[str, asyncio.Future[JsonObject]] = {}
+        self._last = 0
+        self._is_closed = False
+
+    async def ask(
+        self, method: str, params: Mapping[str, Any] | None, timeout_s: float | None
+    ) -> JsonObject:
+        """Return a request's result; an MCPError is the client's, or it leaves, or is too slow."""
+        if self._is_closed or len(self._open) >= _MOST_QUESTIONS:
+            raise MCPError(CONNECTION_CLOSED, "This client is not asked any more.")
+        self._last += 1
+        name = f"{OURS}{self._last}"
+        found = self._open[name] = asyncio.get_running_loop().create_future()
+        self._output.write(notification_frame(method, params, id=name))
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await found
+        except (TimeoutError, asyncio.CancelledError) as exc:
+            self._output.write(notification_frame("notifications/cancelled", {"requestId": name}))
+            if isinstance(exc, TimeoutError):
+                raise MCPError(REQUEST_TIMEOUT, "The client did not answer in time.") from None
+            raise
+        finally:
+            del self._open[name]
+
+    def take(self, response: Response) -> None:
+        """Take a response; one that nobody waits for is dropped."""
+        found = self._open.get(str(response.id))
+        if found is None or found.done():
+            return
+        if response.result is not None:
+            found.set_result(response.result)
+        else:
+            text = str((response.error or {}).get("message"))
+            found.set_exception(MCPError(INTERNAL_ERROR, text))
+
+    def close(self) -> None:
+        """End every open request."""
+        self._is_closed = True
+        for found in self._open.values():
+            if not found.done():
+                found.set_exception(MCPError(CONNECTION_CLOSED, "The client has left."))
 
 
 class Peer:
-    """The way to the client: notifications alone, for this server asks its client nothing."""
+    """The way to the client outside of its requests: notifications alone."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -46,11 +112,7 @@ class Peer:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
-        """Refuse to ask the client.
-
-        Raises:
-            NoBackChannelError: Always.
-        """
+        """Refuse to ask the client: NoBackChannelError."""
         del params, opts
         raise NoBackChannelError(method)
 
@@ -71,8 +133,22 @@ class InFlight(Peer):
     """
 
     transport = TransportContext(kind="stdio", can_send_request=False)
-    can_send_request = False
     message_metadata = None
+    questions: Questions | None = None
+    """The way for requests to the client; None if it takes none."""
+
+    @property
+    def can_send_request(self) -> bool:
+        """Whether the client can be asked."""
+        return self.questions is not None and self.is_open
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> JsonObject:
+        """Ask the client; an MCPError if it does not answer, or cannot be asked."""
+        if self.questions is None or not self.is_open:
+            return await super().send_raw_request(method, params, opts)
+        return await self.questions.ask(method, params, (opts or {}).get("timeout"))
 
     def __init__(self, output: Output, message: Request | Notification, size_bytes: int) -> None:
         self._output = output

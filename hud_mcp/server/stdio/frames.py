@@ -41,6 +41,14 @@ class Notification(NamedTuple):
     params: JsonObject | None
 
 
+class Response(NamedTuple):
+    """The client's answer to a request of ours: a result, or an error."""
+
+    id: RequestId
+    result: JsonObject | None
+    error: JsonObject | None
+
+
 class NoMessage(NamedTuple):
     """A frame that is not a message. The reply is this error, and the connection stays open."""
 
@@ -49,7 +57,10 @@ class NoMessage(NamedTuple):
     message: str
 
 
-Message: TypeAlias = Request | Notification
+Message: TypeAlias = Request | Notification | Response
+
+OURS: Final = "hud-mcp-"
+"""The beginning of the ids of our own requests."""
 
 
 _BATCH: Final = "a batch, which MCP does not have; send each message alone"
@@ -127,8 +138,8 @@ def read_message(line: bytes) -> Message | NoMessage | None:
         line: One line, without its line feed.
 
     Returns:
-        The message, or the error to answer. None for a response: the server asks its clients
-        nothing, and JSON-RPC has no answer to a response.
+        The message, or the error to answer. None for a response that none of our requests has:
+        JSON-RPC has no answer to a response.
     """
     try:
         body: object = orjson.loads(line)
@@ -152,11 +163,15 @@ def read_message(line: bytes) -> Message | NoMessage | None:
     return _no_request(members, has_params=takes)
 
 
-def _no_request(members: JsonObject, *, has_params: bool) -> NoMessage | None:
-    """Describe the fault of a frame; None for a response."""
+def _no_request(members: JsonObject, *, has_params: bool) -> Response | NoMessage | None:
+    """Read a response, or describe the fault of a frame; None for a response to nobody."""
     message_id = as_request_id(members.get("id"))
     if "method" not in members and ("result" in members or "error" in members):
-        return None
+        if not isinstance(message_id, str) or not message_id.startswith(OURS):
+            return None
+        result, error = members.get("result"), members.get("error")
+        read = (cast("JsonObject", v) if isinstance(v, dict) else None for v in (result, error))
+        return Response(message_id, *read)
     if "method" not in members:
         problem = "it has no method"
     elif members.get("jsonrpc") != "2.0":
@@ -183,9 +198,9 @@ def error_frame(request_id: RequestId | None, code: int, message: str, data: Any
     return dump_line({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
-def notification_frame(method: str, params: Mapping[str, Any] | None) -> bytes:
-    """Write a notification; `params` are left out when they are None."""
-    more = {} if params is None else {"params": params}
+def notification_frame(method: str, params: Mapping[str, Any] | None, **more: Any) -> bytes:
+    """Write a notification, or with an `id` a request of ours, without `params` that are None."""
+    more |= {} if params is None else {"params": params}
     return dump_line({"jsonrpc": "2.0", "method": method, **more})
 
 

@@ -175,7 +175,7 @@ async def test_a_waiting_call_goes_on_by_its_own_token_alone(
             return result.content[0].text
 
         assert "waits for an answer" in said(await hold(peer, task.session))
-        for state in ("", "guessed", theirs.request_state):
+        for state in ("", "guessed", "é", theirs.request_state):
             wrong = await hold(peer, task.session, input_responses=yes, request_state=state)
             assert "No call of book waits" in said(wrong)
         wrong = await hold(peer, task.session, "twice", input_responses=yes, request_state=token)

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
+import anyio
 import orjson
 from pydantic import ValidationError
 
@@ -153,7 +154,8 @@ class Asks:
                 )
             self._running = Running(tool, dict(arguments), exchange.declared)
             return self._running
-        if held is None or not secrets.compare_digest(held.token, exchange.state):
+        state = exchange.state.encode("utf-8", "replace")  # any text, which may have no UTF-8
+        if held is None or not secrets.compare_digest(held.token.encode(), state):
             raise InvalidTask(
                 f"No call of {tool} waits under this requestState: it was answered, given up, or "
                 "belongs to another session. Call the tool again without requestState."
@@ -186,7 +188,9 @@ class Asks:
         try:
             await asyncio.wait({task, running.question}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            await self.give_up(at_once=True)
+            # Shielded: else the next call would find this one.
+            with anyio.CancelScope(shield=True):
+                await self.give_up(at_once=True)
             raise
         if not task.done():
             running.token = secrets.token_urlsafe(16)

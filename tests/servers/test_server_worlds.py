@@ -180,6 +180,32 @@ async def test_a_server_that_names_its_tool_as_ours_gets_a_prefix(
 
 
 @pytest.mark.long
+async def test_a_tool_with_a_prefix_has_its_servers_name_for_graders_after_a_restart(
+    source: Path, tmp_path: Path
+) -> None:
+    """The same call counts as before the restart."""
+    look_for_response(source)
+    async with phoenix(tmp_path, (str(source),)) as bird:
+        started = await bird.call("start_task", environment="notes", task="add_note")
+        session = started["structuredContent"]["session"]
+        await bird.call("add", session=session, note="tea")
+        name = "plain_server_response"
+        said = await bird.call(name, hud_session=session, answer="a", session="b")
+        assert said["content"][0]["text"] == "a b", said
+        await bird.kill_and_start()
+        graded = await bird.call("response", session=session, answer="done")
+        assert graded["structuredContent"]["reward"] == 1.0, graded
+
+
+def look_for_response(source: Path) -> None:
+    """Grade the call of another tool."""
+    text = source.read_text()
+    asked = 'server.calls.called("add", note=note)'
+    assert asked in text
+    source.write_text(text.replace(asked, 'server.calls.called("response", answer="a")'))
+
+
+@pytest.mark.long
 async def test_a_flood_is_told_in_a_sentence(source: Path, tmp_path: Path) -> None:
     """The session goes on with a new instance of the server."""
     async with stdio_peer(tmp_path, (str(source),)) as peer:

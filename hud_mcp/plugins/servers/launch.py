@@ -30,6 +30,7 @@ class Launch:
         has_files: Whether its folder has files from the beginning.
         listed: The tools of the kept list; None if nothing was offered.
         without: The names of tools that its author leaves out.
+        names: The server's own name of each tool, by its name here.
     """
 
     name: str
@@ -47,3 +48,4 @@ class Launch:
     has_files: bool = False
     listed: Sequence[Json] | None = None
     without: frozenset[str] = frozenset()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -145,9 +145,7 @@ class ToolServer(WorldSpec):
         of_command = {"files": files, "make": make, "env": env, "http": http, "readonly": readonly}
         _check_place(words, url, of_command)
         if http is not None and isolation == "none":
-            raise InvalidEnvironment(
-                "ToolServer: http needs a sandbox, or sessions share the port."
-            )
+            raise InvalidEnvironment("ToolServer: http needs a sandbox; sessions share a port.")
         self.command = tuple(words)
         self._url, self._port = url, http
         self._headers = dict(headers or {})
@@ -167,6 +165,7 @@ class ToolServer(WorldSpec):
         self._program: Program | None = None
         self._finding = anyio.Lock()
         self._listed: tuple[dict[str, Any], ...] | None = None
+        self._names: dict[str, str] = {}
 
     async def open(self, opening: Opening) -> ToolServerWorld:
         """Open a session's sandbox with its files; the server starts after the setup.
@@ -176,7 +175,7 @@ class ToolServer(WorldSpec):
             InvalidEnvironment: The program is not there, or a secret is missing.
         """
         launch, shell = await self._found(opening.folder)
-        launch = replace(launch, listed=self._listed, without=self._without)
+        launch = replace(launch, listed=self._listed, without=self._without, names=self._names)
         opened = await shell.open(opening) if shell is not None else None
         if opened is not None and self._make is not None:
             try:
@@ -247,6 +246,7 @@ class ToolServer(WorldSpec):
                     server=facts,
                 )
                 environment.offer(tool)
+                self._names[tool.name] = tool.called
                 facts["tokens"] += tokens(tool.listed)
                 facts["count"] += 1
                 facts["listed"] = [*facts.get("listed", ()), offer.name][:_LISTED]

@@ -322,7 +322,9 @@ class ToolServerWorld(World):
                 action = step.actions[0]
                 is_error = step.error is not None
                 text = clip(step.observation_text or "", _TEXT_CHARS)
-                found.append(ServerCall(str(action["tool"]), action["args"], is_error, text, 0.0))
+                name = str(action["tool"])
+                called = self._launch.names.get(name, name)
+                found.append(ServerCall(called, action["args"], is_error, text, 0.0))
         self.calls.become(found)
 
     async def stop_agent(self) -> None:

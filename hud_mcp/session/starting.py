@@ -144,7 +144,13 @@ async def _run_to_prompt(session: Session) -> Prompt:
     if prompt is None:
         await session.over()
         raise EnvironmentFailed(_why_not_started(session))
-    await life.world.ready()
+    setup_s = session.spec.limits.setup_s
+    try:
+        async with asyncio.timeout(setup_s):
+            await life.world.ready()
+    except TimeoutError:
+        text = f"The start of its world took longer than {setup_s:g} s and was stopped."
+        raise EnvironmentFailed(text) from None
     session.prompt = prompt
     if at_once:
         await journal.begin(session.spec, prompt.text)

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 IGNORED_S = 60
@@ -116,6 +117,11 @@ LIES: dict[str, Any] = {
     "errors": errors,
 }
 
+START_LIES = {f"{how} at the start": lie for how, lie in LIES.items()} | {
+    "other version at the start": lambda number: reply(number, {"protocolVersion": "1999-01-01"}),
+}
+"""Told once the folder has the file `begun.txt`, so that an instance before that is honest."""
+
 
 def main(how: str) -> None:
     """Serve until the end of the input."""
@@ -129,7 +135,9 @@ def main(how: str) -> None:
         number, method = message.get("id"), message["method"]
         if number is None:
             continue
-        if method == "initialize":
+        if method == "initialize" and how in START_LIES and Path("begun.txt").exists():
+            START_LIES[how](number)
+        elif method == "initialize":
             terms = {"protocolVersion": "2025-11-25", "capabilities": {}}
             reply(number, {**terms, "serverInfo": {"name": "liar", "version": "0"}})
         elif method == "tools/list":

@@ -1,5 +1,6 @@
 """The world of one session: a running server of its own over its own files, in a sandbox."""
 
+import asyncio
 import builtins
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -55,6 +56,7 @@ _AGAIN = (
     "The server was started anew over the files that it had left. Anything that it kept in memory "
     "alone is gone."
 )
+_GIVEN_UP = ToolReply(({"type": "text", "text": "The call was given up."},), is_error=True)
 
 
 class Tools:
@@ -175,7 +177,11 @@ class ToolServerWorld(World):
             await self._give_up()
         running = self._asks.begin(tool.called, arguments, exchange)
         running.recorded = dict(tool.recorded(arguments))
-        reply = await self._asks.perform(running, instance, exchange)
+        try:
+            reply = await self._asks.perform(running, instance, exchange)
+        except (ActionFailed, asyncio.CancelledError):
+            self._add(running, _GIVEN_UP)  # its effects stay
+            raise
         if isinstance(reply, InputNeeded):
             return reply
         self._add(running, reply)
@@ -198,9 +204,8 @@ class ToolServerWorld(World):
         held = self._asks.held
         await self._asks.give_up()
         if held is not None:
-            text = "Its question was not answered, and the call was given up."
-            self._say(f"{held.tool}: {text}")
-            self._add(held, ToolReply(({"type": "text", "text": text},), is_error=True))
+            self._say(f"{held.tool}: its question was not answered, and the call was given up.")
+            self._add(held, _GIVEN_UP)
 
     async def ask(self, method: str, params: Mapping[str, Any], look: Look) -> Any:
         """Get one of its prompts, or read a resource.

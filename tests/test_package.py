@@ -53,6 +53,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
         "hud-shell",
         "intercode",
         "letter_count",
+        "mcp-filesystem",
         "miniwob",
         "office",
         "osworld",

@@ -12,6 +12,7 @@ PLUGIN = Plugin(
         "InterCode-bash": "hud_mcp.plugins.sets.intercode:SET",
         "WebArena": "hud_mcp.plugins.sets.webarena:SET",
         "ReasoningGym": "hud_mcp.plugins.sets.reasoning:SET",
+        "MCPMark": "hud_mcp.plugins.sets.mcp.mcpmark:SET",
     },
     functions={
         "session_file": "hud_mcp.plugins.sets.imports:SESSION_FILE",

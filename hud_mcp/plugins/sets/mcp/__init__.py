@@ -1,0 +1,1 @@
+"""Public sets of tasks over MCP servers."""

@@ -435,6 +435,8 @@ class ToolServerWorld(World):
             self._say(str(params.get("data")))
         elif method == "notifications/tools/list_changed" and self._watch is not None:
             self._watch.is_due = True
+        # Not passed on: notifications/elicitation/complete. It is only a hint to retry, the newer
+        # era has none, and by then its call may be over, whose stream would carry it.
 
     def _say(self, text: str) -> None:
         if self._logged < _LOG_LINES:

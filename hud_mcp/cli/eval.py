@@ -234,9 +234,10 @@ async def _prepare(console: Console, store: Store, call: _Call, new: str) -> lis
     request = JobRequest(sets.tasks, call.options, sets.files, new)
     if call.against is None:
         return [await begin_job(store, request)]
-    requests = service("pair jobs")(call.against, request)
-    for each in requests:  # neither is recorded unless both can run
-        await begin_job(None, each)
+    how = (await begin_job(None, request)).how  # its environments, where --env names none
+    options = call.options.model_copy(update={"sources": how.sources})
+    requests = service("pair jobs")(call.against, replace(request, options=options))
+    await begin_job(None, requests[1])  # neither is recorded unless both can run
     return [await begin_job(store, each) for each in requests]
 
 

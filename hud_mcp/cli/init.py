@@ -18,6 +18,7 @@ _WORLDS = {
     "browser": "a site in a real Chromium",
     "shell": "files and commands in a sandbox",
     "gymnasium": "a Gymnasium environment",
+    "mcp": "an MCP server of yours, over files",
     "none": "questions and answers",
 }
 _NAME = "starter"
@@ -98,11 +99,14 @@ def _next(folder: Path, world: str) -> str:
     steps = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     if world == "gymnasium" and importlib.util.find_spec("gymnasium") is None:
         steps.append("pip install 'hud-mcp[gymnasium]'")
+    play = ("eval", "tasks.jsonl", "--agent", "agent.py:solve")
+    steps += [shown_command("lint", "env.py")] if world == "mcp" else []
     steps += [
         shown_command("check", "tasks.jsonl"),
         shown_command("eval", "tasks.jsonl", "--agent", "oracle"),
-        shown_command("eval", "tasks.jsonl", "--agent", "agent.py:solve"),
-        f"{_python()} -m unittest",
-        shown_command("serve", "--reload"),
+        shown_command(*play),
     ]
+    if world == "mcp":
+        steps.append(shown_command(*play, "--against", "fewer=mcp:without=search_notes"))
+    steps += [f"{_python()} -m unittest", shown_command("serve", "--reload")]
     return "\n".join(["", "Next:", *(f"  {step}" for step in steps)])

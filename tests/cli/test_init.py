@@ -1,6 +1,7 @@
 """`hud-mcp init`: what it writes works at once, and it overwrites nothing."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ WORLDS = [
     "none",
     pytest.param("browser", marks=pytest.mark.browser),
     pytest.param("shell", marks=pytest.mark.sandbox),
+    pytest.param("mcp", marks=pytest.mark.sandbox),
     "gymnasium",
 ]
 
@@ -61,6 +63,20 @@ def test_what_is_written_is_proven_solved_and_tested_at_once(world: str, tmp_pat
     assert "Ran 2 tests" in told
     proven = run(folder, "hud_mcp", "check", "tasks.jsonl", "--strict")
     assert f"{len(tasks)} proven, 0 unproven, 0 failed" in proven
+
+
+@pytest.mark.sandbox
+def test_a_written_server_is_compared_with_one_that_has_fewer_tools(tmp_path: Path) -> None:
+    """By the command that `init` prints; hosts take all of its tools."""
+    shown = CliRunner().invoke(main, ["init", str(tmp_path), "--world", "mcp"])
+    assert "Errors: 0. Remarks: 0." in run(tmp_path, "hud_mcp", "lint", "env.py")
+    [printed] = [line for line in shown.output.splitlines() if "--against" in line]
+    _, compare = printed.split("hud-mcp ")
+    rows = (tmp_path / "tasks.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "tasks.jsonl").write_text(rows[2])
+    told = run(tmp_path, "hud_mcp", *compare.split())
+    assert re.search(r"search_notes +1 call +not listed", told), told
+    assert re.search(r"read_note +not called +6 calls", told), told
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -103,9 +103,7 @@ class _Call:
     help="Continue a job: run what is missing in it.",
 )
 @click.option(
-    "--against",
-    metavar="SOURCE",
-    help="Run the rows on another server too, and compare.",
+    "--against", metavar="SOURCE", help="Run the rows on another server too, and compare."
 )
 @store_option
 @no_record_option

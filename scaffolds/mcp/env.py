@@ -1,10 +1,16 @@
 """An MCP server over each session's own copy of `files/`, and what is to be done with it."""
 
 import re
+from pathlib import Path
 
 from hud_mcp import Agent, Answer, Environment, ToolServer, ToolServerWorld, grade_checks
 
 PLACES = {"spare key": "blue pot", "passport": "top drawer", "guest towels": "chest"}
+
+NOTES = {
+    each.stem: each.read_text().splitlines()
+    for each in Path(__file__).parent.glob("files/notes/*.txt")
+}
 
 server = ToolServer(["python3", "server.py"], files="files/")
 env = Environment("starter", version="0.1.0", world=server)
@@ -20,21 +26,16 @@ async def find(server: ToolServerWorld, thing: str = "spare key"):
 
 @env.template(id="add", description="Add a line to a note")
 async def add(server: ToolServerWorld, title: str = "shopping", line: str = "Six eggs"):
-    """Ask for a line; a verifier, where no agent was, reads a copy of the files."""
-    before = await lines_by_note(server)
+    """Ask for a line; a verifier, where no agent was, reads a copy of what the server left."""
     yield f"Add the line {line!r} to the end of the note {title!r}. Change nothing else."
-    after = await lines_by_note(server)
-    added = after.pop(title, []) == [*before.pop(title), line]
-    yield grade_checks({"added": added}, [] if after == before else ["another note"])
-
-
-async def lines_by_note(server: ToolServerWorld) -> dict[str, list[str]]:
-    """Read the files of all notes."""
-    notes: dict[str, list[str]] = {}
+    left: dict[str, list[str]] = {}
     for each in (await server.run("cd notes && grep '' *")).stdout.splitlines():
-        file, _, line = each.partition(":")
-        notes.setdefault(file.removesuffix(".txt"), []).append(line)
-    return notes
+        file, _, text = each.partition(":")
+        left.setdefault(file.removesuffix(".txt"), []).append(text)
+    note = left.pop(title, [])
+    others = {name: lines for name, lines in NOTES.items() if name != title}
+    changed = [] if left == others else ["another note"]
+    yield grade_checks({"added": note == [*NOTES[title], line]}, changed)
 
 
 @find.oracle

@@ -54,6 +54,7 @@ class Published:
     token: Token | None = None
     extra: str | None = None
     sha256: Mapping[str, str] = field(default_factory=dict[str, str])
+    servers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def credit(self, path: str) -> str:
         """Return the origin of a file's rows, with its repository and its licence."""

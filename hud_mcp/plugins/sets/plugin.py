@@ -13,6 +13,8 @@ PLUGIN = Plugin(
         "WebArena": "hud_mcp.plugins.sets.webarena:SET",
         "ReasoningGym": "hud_mcp.plugins.sets.reasoning:SET",
         "MCPMark": "hud_mcp.plugins.sets.mcp.mcpmark:SET",
+        "MCP-Universe": "hud_mcp.plugins.sets.mcp.mcp_universe:SET",
+        "MCP-Atlas": "hud_mcp.plugins.sets.mcp.mcp_atlas:SET",
     },
     functions={
         "session_file": "hud_mcp.plugins.sets.imports:SESSION_FILE",

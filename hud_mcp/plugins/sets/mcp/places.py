@@ -2,18 +2,22 @@
 
 import io
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, NoReturn
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.sets.files import Files, InFolder, keep_bytes
 from hud_mcp.plugins.sets.imports import NotRunnable
 
-GYMS = {"filesystem": "mcp-filesystem"}
-"""The shipped environment of each server that runs here, by the server's name in these sets."""
+HERE, GYM = "filesystem", "mcp-filesystem"
+"""The one server of these sets that runs here, and the shipped environment over it."""
 
 _MOST_BYTES = 400 * 1024**2
 """A session has a folder of 1 GiB, in which the archive lies beside its content at first."""
+
+Begin = tuple[list[list[Any]], list[str]]
+"""The setup calls of a row, and the reasons why it does not run here."""
 
 
 def own_folder(files: Files) -> Path:
@@ -24,36 +28,45 @@ def own_folder(files: Files) -> Path:
     """
     known = files.published
     if not isinstance(files, InFolder):
-        raise SourceNotFound(
-            f"{known.title} is read from a folder of yours. Get {known.page}, and name its folder "
-            f"with --from, or put it into HUD_MCP_DATASETS as {known.key}."
-        )
+        told = f"{known.title} is read from a folder of yours: get {known.page}, and name it with "
+        raise SourceNotFound(f"{told}--from, or put it into HUD_MCP_DATASETS as {known.key}.")
     beneath = files.folder / known.key
     return beneath if beneath.is_dir() else files.folder
 
 
-def text_of(path: Path, top: Path) -> str:
-    """Return the text of a file beneath a folder.
+def no_rows(files: Files, folder: Path, expected: str) -> NoReturn:
+    """Refuse a folder without any row of a set."""
+    told = f"{folder} has no tasks of {files.published.title}: expected {expected}. Get "
+    raise SourceNotFound(f"{told}{files.published.page}.")
 
-    Raises:
-        SourceNotFound: It cannot be read, or a link leads out of the folder.
-        ValueError: It is not UTF-8.
-    """
+
+def text_of(path: Path, top: Path) -> str:
+    """Return a text beneath a folder; SourceNotFound for none, and for a link out of the folder."""
     try:
         if not path.resolve().is_relative_to(top.resolve()):
             raise SourceNotFound(f"{path} is a link out of {top}. Copy the file there.")
         return path.read_text(encoding="utf-8-sig")
-    except OSError as exc:
-        raise SourceNotFound(f"{path} cannot be read: {exc.strerror}.") from exc
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SourceNotFound(f"{path}: this cannot be read as text in UTF-8: {exc}.") from exc
 
 
-def keep_folder(folder: Path) -> str:
-    """Keep a folder as a tar, and return its SHA-256; its links are kept, and not followed.
+def field_of(raw: Any, name: str, kind: type[Any], default: Any = None) -> Any:
+    """Return a field of a row; a ValueError that names it for one of another kind."""
+    found = raw.get(name, default) if hasattr(raw, "get") else raw
+    if not isinstance(found, kind):
+        raise ValueError(f"{name}: expected {kind.__name__}, got {found!r:.80}")  # noqa: TRY004
+    return found
+
+
+def begin(given: str | Path | None, missing: str) -> Begin:
+    """Keep a folder as a tar for sessions; its links are kept, and not followed.
 
     Raises:
-        NotRunnable: It has too many bytes.
         SourceNotFound: Something in it cannot be read.
     """
+    folder = Path(given or "\0").expanduser()
+    if not folder.is_dir():
+        return [], [missing]
     room = _MOST_BYTES
 
     def plain(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
@@ -69,13 +82,23 @@ def keep_folder(folder: Path) -> str:
     out = io.BytesIO()
     try:
         with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
-            archive.add(folder, arcname=".", filter=plain)
+            archive.add(folder.resolve(), arcname=".", filter=plain)
     except OSError as exc:
         raise SourceNotFound(f"{exc.filename or folder} cannot be read: {exc.strerror}.") from exc
-    return keep_bytes(out.getvalue())
+    except NotRunnable as exc:
+        return [], [str(exc)]
+    return [["dataset_folder", keep_bytes(out.getvalue())]], []
 
 
-def needed(servers: Iterable[str], keys: Mapping[str, str]) -> str:
-    """Return a sentence's end about servers and the variables with their keys."""
-    told = [f"{name} ({keys[name]})" if name in keys else name for name in servers]
-    return f"it needs the server{'s' * (len(told) > 1)} {', '.join(told)}"
+def begin_over(
+    servers: Iterable[str], begun: Begin, files: Files, *, gym: str | None = None
+) -> Begin:
+    """Return the beginning of a row over servers, for an environment of ours or of the user's.
+
+    `gym`, an environment of the user's, has the servers and their files itself.
+    """
+    names, keys = list(dict.fromkeys(servers)), files.published.servers
+    if gym is not None or names == [HERE]:
+        return begun if gym is None else ([], [])
+    told = [f"{name} ({keys[name]})" if name in keys else name for name in names]
+    return [], [f"it needs the server{'s' * (len(told) > 1)} {', '.join(told) or 'that it means'}"]

@@ -1,9 +1,11 @@
-"""Tasks of benchmarks over the reference MCP server for files, each over its own copy of a folder.
+"""Tasks of MCP benchmarks over the reference server for files, each over its own copy of a folder.
 
-The program of a row grades the files that the agent left, where no agent has been.
+`mcp:in=mcp-filesystem COMMAND` has another server in its place. The program of a row grades the
+files that the agent left, where no agent has been; other rows grade the answer.
 """
 
 import anyio.to_thread
+from mcp_answers import declare
 
 from hud_mcp import (
     Environment,
@@ -38,6 +40,7 @@ env = Environment(
         limits=SandboxLimits(disk_bytes=1024**3, command_s=300),
     ),
 )
+declare(env)
 
 
 @env.function(use="setup")

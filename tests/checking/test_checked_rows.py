@@ -39,6 +39,7 @@ def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
         {"id": "generous", "validation": {"oracle": None, "nop": 0.5}},
         {"id": "unfit", "args": {"country": "Liechtenstein", "town": "Vaduz"}},
         {"id": "unknown", "env": "capitals", "template": "river"},
+        {"id": "labelled", "metadata": {"parts": ["labelled"]}},
     )
     found = judged(tmp_path, status=1)
 
@@ -50,6 +51,7 @@ def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
         "generous": "failed",
         "unfit": "failed",
         "unknown": "failed",
+        "labelled": "unproven",
     }
     assert "Its template has no oracle (" in found["plain"]["reasons"][0]
     assert found["mistaken"]["reasons"][0].startswith("Reward 1 for the answer 'vaduz'; less than")

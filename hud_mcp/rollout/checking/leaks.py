@@ -25,9 +25,10 @@ _ANSWER_NAME = re.compile(
 )
 """Names by which a value calls itself the expected answer."""
 
-_DESCRIBING = frozenset(
-    {"difficulty", "steps", "skills", "split", "context", "base_task", "twin", "hud", "source"}
-)
+_DESCRIBING = frozenset({
+    "difficulty", "steps", "skills", "split", "parts", "needs", "context", "base_task", "twin",
+    "hud", "source",
+})  # fmt: skip
 """Metadata that describes a row, and that any set shows."""
 
 _SHORT = 4

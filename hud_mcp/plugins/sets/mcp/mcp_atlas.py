@@ -69,7 +69,7 @@ def _task(files: Files, choice: Choice, start: places.Begin, _: int, raw: Any) -
         setup=setup,
         evaluate=[["mcp_atlas", claims, prompt]],
         not_runnable="; ".join([*reasons, *(["it has no claims"] * (not claims))]) or None,
-        metadata={"needs": ["judge"], "tools": tools},
+        metadata={"needs": ["judge"], "mcp/tools": tools},
     )
 
 

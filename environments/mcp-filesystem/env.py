@@ -31,13 +31,15 @@ except (ImportError, SyntaxError):
 """
 """Isolated, so that no module of the agent's is imported in place of one of Python's."""
 SHOWN_CHARS = 2000
+VERIFY_S = 240
+"""Less than a grade may take: files that keep a program busy are the agent's result."""
 
 env = Environment(
     "mcp-filesystem",
     version="0.1.0",
     world=ToolServer(
         ["@modelcontextprotocol/server-filesystem@2026.8.31", "{folder}"],
-        limits=SandboxLimits(disk_bytes=1024**3, command_s=300),
+        limits=SandboxLimits(disk_bytes=1024**3, command_s=VERIFY_S),
     ),
 )
 declare(env)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from peers import Peer, stdio_peer
 from tables import each_of
 
-from hud_mcp import load_taskset
+from hud_mcp import dataset_file, load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.public import Choice, import_set
@@ -135,6 +136,25 @@ async def test_the_files_may_lie_elsewhere(tasks: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / "moved").mkdir(parents=True)
     chosen = import_set("MCPMark", Choice(hosts={"test_environments": str(tmp_path / "other")}))
     assert chosen.counted.runnable == 1
+
+
+async def test_odd_files_of_the_user_s_are_packed_once_or_name_the_reason(tasks: Path) -> None:
+    """A pipe is left out, a link is not followed, and a folder that is a link is its content."""
+    add_task(tasks)
+    papers = tasks.parent / "test_environments" / "papers"
+    os.mkfifo(papers / "pipe")
+    (before,) = import_set("MCPMark").tasks
+    with tarfile.open(dataset_file(str(before.setup[0].args[0]))) as archive:
+        names = {each.name: each for each in archive}
+    assert "./pipe" not in names
+    assert names["./out"].linkname == "/etc/hostname"
+    assert {(each.uid, each.uname) for each in names.values()} == {(0, "")}
+    papers.rename(tasks.parent / "elsewhere")
+    papers.symlink_to(tasks.parent / "elsewhere")
+    assert import_set("MCPMark").tasks[0].setup == before.setup
+    with (papers / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    assert "over 400 MiB" in (await reason() or "")
 
 
 @pytest.mark.sandbox

@@ -23,9 +23,9 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_client_has_its_servers_found(person: Path) -> None:
     """By the entry as it is written, whatever the language of the file."""
-    found = {client: service("client entries")(client, "other") for client in FILES}
+    found = {client: service("client entries")(client, "other", person) for client in FILES}
     assert {each["command"] for each in found.values()} == {"npx"}
-    assert service("client entries")("vs code", "other")["args"] == ["-y", "other"]
+    assert service("client entries")("vs code", "other", person)["args"] == ["-y", "other"]
 
 
 @each_of(
@@ -37,7 +37,7 @@ def test_a_wrong_name_is_told_with_those_that_are_there(
 ) -> None:
     """In the client's own file."""
     with pytest.raises(SourceNotFound, match=told):
-        service("client entries")(client, name)
+        service("client entries")(client, name, person)
 
 
 def test_an_entry_of_our_own_is_refused(person: Path) -> None:
@@ -46,4 +46,4 @@ def test_an_entry_of_our_own_is_refused(person: Path) -> None:
     own = '"command": "/opt/bin/hud-mcp", "args": ["serve"]'
     path.write_text(f'{{"mcpServers": {{"hud": {{{own}}}}}}}')
     with pytest.raises(InvalidConfiguration, match="itself"):
-        service("client entries")("cursor", "hud")
+        service("client entries")("cursor", "hud", person)

@@ -1,6 +1,7 @@
 """One change of one file: shown first, with a backup, and undone if it turns out wrong."""
 
 import difflib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -97,10 +98,10 @@ class Configuration:
         """Return the written entry of a name; None if it has none."""
         return self.entries().get(name)
 
-    def entries(self) -> dict[str, Any]:
-        """Return every written entry by its name."""
+    def entries(self, *outer: str) -> dict[str, Any]:
+        """Return every written entry by its name; `outer` are names around those of the servers."""
         value: Any = self._value
-        for key in self._client.keys:
+        for key in (*outer, *self._client.keys):
             value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
@@ -133,28 +134,37 @@ class Configuration:
         return Change(self.path, self.content, f"{self._mark}{text}".encode())
 
 
-def find_entry(client: str, name: str) -> dict[str, Any]:
-    """Return a server's entry as a client of this machine has it.
+def find_entry(client: str, name: str, folder: Path) -> dict[str, Any]:
+    """Return a server's entry as a client has it in a folder, with the folder as `cwd`.
+
+    The project's own entry comes before one for all projects. Parent folders are not searched:
+    somebody else may write them.
 
     Raises:
         SourceNotFound: There is no client or no entry of that name; the text lists those that are.
-        InvalidConfiguration: The entry starts this package, or the file cannot be read.
+        InvalidConfiguration: The entry starts this package, or a file cannot be read.
     """
-    found = find_client(client)
-    configuration = Configuration(found, found.file(Machine.here()))
-    entry = configuration.find(name)
-    if not isinstance(entry, dict):
-        known = name_known(name, configuration.entries(), what="It has")
-        raise SourceNotFound(f"{configuration.path} has no server {name!r}.{known}")
-    if is_own(cast("Any", entry)):
+    found, here = find_client(client), folder.resolve()
+    held = Configuration(found, found.file(Machine.here()))
+    shared = Configuration(found, here / found.project) if found.project else held
+    known = {**held.entries(), **shared.entries(), **held.entries("projects", str(here))}
+    if not isinstance(known.get(name), dict):
+        places = " and ".join(dict.fromkeys(str(each.path) for each in (held, shared)))
+        hint = name_known(name, known, what="It has")
+        raise SourceNotFound(f"{found.title} has no server {name!r} in {places}.{hint}")
+    if is_own(known[name]):
         raise InvalidConfiguration(f"{name!r} of {found.title} is hud-mcp itself.")
-    return cast("dict[str, Any]", entry)
+    text = json.dumps(known[name], default=str)
+    for variable, path in (("workspaceFolder", here), ("userHome", Path.home())):
+        text = text.replace(f"${{{variable}}}", json.dumps(str(path))[1:-1])
+    entry: dict[str, Any] = json.loads(text)
+    return {**entry, "cwd": str(here / entry.get("cwd", ""))}
 
 
 def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

@@ -54,6 +54,7 @@ class Client:
         style: The configuration's language; `json` is read with comments.
         has_type: Whether an entry says that it speaks over stdio.
         then: The next thing for the person to do.
+        project: The path of its configuration in a project's folder; empty without one.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Client:
     then: str
     style: Literal["json", "toml"] = "json"
     has_type: bool = False
+    project: str = ""
 
     def is_on(self, machine: Machine) -> bool:
         """Whether it was ever started there: its configuration, or the folder of it, is there."""
@@ -86,11 +88,8 @@ def _claude_desktop(machine: Machine) -> Path:
 
 
 def _zed(machine: Machine) -> Path:
-    if machine.platform == "win32":
-        return machine.settings / "Zed" / "settings.json"
-    if machine.platform == "darwin":
-        return machine.home / ".config" / "zed" / "settings.json"
-    return machine.settings / "zed" / "settings.json"
+    folder = machine.home / ".config" if machine.platform == "darwin" else machine.settings
+    return folder / ("Zed" if machine.platform == "win32" else "zed") / "settings.json"
 
 
 CLIENTS: Mapping[str, Client] = {
@@ -110,6 +109,7 @@ CLIENTS: Mapping[str, Client] = {
             ("mcpServers",),
             "Start `claude` anew; `claude mcp list` shows the server.",
             has_type=True,
+            project=".mcp.json",
         ),
         Client(
             "cursor",
@@ -118,6 +118,7 @@ CLIENTS: Mapping[str, Client] = {
             ("mcpServers",),
             "Switch the server on in Cursor's settings, under MCP.",
             has_type=True,
+            project=".cursor/mcp.json",
         ),
         Client(
             "vscode",
@@ -126,6 +127,7 @@ CLIENTS: Mapping[str, Client] = {
             ("servers",),
             "Run `MCP: List Servers` in VS Code, and start the server there.",
             has_type=True,
+            project=".vscode/mcp.json",
         ),
         Client(
             "codex",
@@ -134,6 +136,7 @@ CLIENTS: Mapping[str, Client] = {
             ("mcp_servers",),
             "Start `codex` anew; `codex mcp list` shows the server.",
             style="toml",
+            project=".codex/config.toml",
         ),
         Client(
             "gemini",
@@ -141,6 +144,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda machine: machine.folder("GEMINI_CLI_HOME") / ".gemini" / "settings.json",
             ("mcpServers",),
             "Start `gemini` anew; `/mcp` shows the server.",
+            project=".gemini/settings.json",
         ),
         Client(
             "windsurf",
@@ -155,6 +159,7 @@ CLIENTS: Mapping[str, Client] = {
             _zed,
             ("context_servers",),
             "Zed starts the server at once; its agent panel's settings show it.",
+            project=".zed/settings.json",
         ),
     )
 }

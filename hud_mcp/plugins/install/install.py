@@ -75,14 +75,7 @@ async def try_entry(entry: Entry) -> list[Trial]:
             with anyio.fail_after(_START_S + _CALL_S):
                 async with client:
                     return await _grade_each(client)
-        except (
-            libraries.MCPError,
-            OSError,
-            TimeoutError,
-            EnvironmentFailed,
-            ExceptionGroup,
-        ) as exc:
-            log.flush()
+        except (libraries.MCPError, OSError, EnvironmentFailed, ExceptionGroup) as exc:
             log.seek(0)
             said = log.read()[-_LOG_CHARS:].strip()
             shown = f"\nThe server wrote:\n{said}" if said else ""
@@ -108,9 +101,8 @@ async def _grade(client: "McpClient", environment: str, what: dict[str, Any]) ->
             raise
         return Trial(environment, None)  # its arguments have no defaults
     given = {"session": started["session"], "answer": _ANSWER}
-    graded = await _call(client, "response", given)
-    while graded.get("state") == "grading":
-        graded = await _call(client, "response", given)
+    while (graded := await _call(client, "response", given)).get("state") == "grading":
+        pass
     if graded.get("outcome") != "graded":
         raise EnvironmentFailed(
             f"Task {started['task']} was not graded: {graded.get('outcome')}. "
@@ -270,9 +262,8 @@ def command(
         return
     name: str = options["name"]
     own = own_command()
-    arguments = serve_arguments(sources, tasksets)
     variables = {**kept_variables(own), **options["variables"]}
-    entry = Entry(own[0], [*own[1:], *arguments], variables)
+    entry = Entry(own[0], [*own[1:], *serve_arguments(sources, tasksets)], variables)
     chosen, held = _configuration(client, options["config"])
     environments = _environments(sources, tasksets)
     if options["link"]:
@@ -341,8 +332,7 @@ def _try(client: Client, change: Change, name: str) -> None:
     Raise HudMcpError if it does not start, or a task is not graded.
     """
     entry = Entry.read(Configuration(client, change.path).find(name))
-    shown = " ".join([entry.command, *entry.args])
-    click.echo(f"Starting: {shown}")
+    click.echo(f"Starting: {' '.join([entry.command, *entry.args])}")
     try:
         trials = anyio.run(try_entry, entry)
     except (EnvironmentFailed, InvalidConfiguration) as exc:

@@ -53,11 +53,11 @@ def drop(text: str, path: Sequence[str]) -> str:
         return text
     wanted = _pruned(_without(read(text), path))
     cut = _cut(text, path)
-    if _is_pruned(cut, wanted):
+    if _is(cut, wanted, pruned=True):
         return cut
     del holder[path[-1]]
     edited = tomlkit.dumps(document)
-    if not _is_pruned(edited, wanted) or not _keeps_comments(text, edited):
+    if not _is(edited, wanted, pruned=True) or not _keeps_comments(text, edited):
         raise InvalidConfiguration(f"{path[-1]!r} cannot be taken away without other settings.")
     return edited
 
@@ -132,18 +132,12 @@ def _set(text: str, path: Sequence[str], value: Any) -> str:
     return tomlkit.dumps(document)
 
 
-def _is(text: str, wanted: Any) -> bool:
+def _is(text: str, wanted: Any, *, pruned: bool = False) -> bool:
     try:
-        return tomllib.loads(text) == wanted
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return False
-
-
-def _is_pruned(text: str, wanted: Any) -> bool:
-    try:
-        return _pruned(tomllib.loads(text)) == wanted
-    except tomllib.TOMLDecodeError:
-        return False
+    return (_pruned(found) if pruned else found) == wanted
 
 
 def _keeps_comments(before: str, after: str) -> bool:

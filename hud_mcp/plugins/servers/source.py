@@ -6,10 +6,12 @@ options. `in=mine.py` is the environment of a file with another command, with mo
 without some of its tools.
 """
 
+import os
 import re
 import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -19,13 +21,16 @@ from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean
 from hud_mcp.graders.combination import grade_checks
 from hud_mcp.loading.source import Scheme, Source, lasting_source
 from hud_mcp.plugins.servers.install import parse
+from hud_mcp.plugins.servers.launch import Launch
+from hud_mcp.plugins.servers.peer import Json
 from hud_mcp.plugins.servers.program import find_program
-from hud_mcp.plugins.servers.reply import LEAST_SECRET_CHARS
+from hud_mcp.plugins.servers.reply import LEAST_SECRET_CHARS, Masker
 from hud_mcp.plugins.servers.spec import VARIABLE, ToolServer
 from hud_mcp.plugins.servers.tool import ServerTool
 from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.registry import service
 from hud_mcp.values.grade import Grade
+from hud_mcp.worlds.shell.spec import Shell
 
 __all__ = ["SCHEME", "Written", "read"]
 
@@ -33,10 +38,13 @@ _MCP = "mcp:"
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)", re.DOTALL)
 """A word before the command; `acme==1.0` is none."""
 _ENTRY = re.compile(r"[a-z][a-z-]*/[^/\s]+")
-_OPTIONS = ("allow", "era", "files", "http", "in", "make", "name", "without")
+_OPTIONS = ("allow", "at", "era", "files", "http", "in", "make", "name", "without")
 _OF_COMMAND = ("allow", "env", "files", "http", "make", "readonly", "secrets")
 """The options that a server elsewhere has not."""
 _URLS = ("url", "serverUrl", "httpUrl")
+_IN_TEXT = re.compile(r"\$\{(?:env:)?([\w.:-]+?)(?::-([^}]*))?\}|\$(\w+)")
+"""A variable of an entry; Claude Code has defaults, and Gemini leaves the braces out."""
+_LINE = re.compile(r"(?m)^(?:export )?\s*(\w+)\s*=(.*)$")
 _PORTS = 65_536
 _NAME_CHARS = 40
 _TASK = "Find out what the tools of this server do, and tell it in a few sentences."
@@ -50,13 +58,17 @@ class Written:
         command: The command of the server, or one word: a URL, or `CLIENT/NAME`.
         env: Its variables; those of a URL are headers.
         options: The options, by name.
-        private: Values of variables that come from a client's entry, and are secrets.
+        sent: The variables or headers of a client's entry.
+        private: The secrets in them, by names that errors may show.
+        sse: Whether a URL speaks the older HTTP with events of 2024.
     """
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, str] = field(default_factory=dict[str, str])
+    sent: Mapping[str, str] = field(default_factory=dict[str, str])
     private: Mapping[str, str] = field(default_factory=dict[str, str])
+    sse: bool = False
 
     @property
     def url(self) -> str | None:
@@ -106,83 +118,108 @@ def _is_entry(written: Written) -> bool:
 
 
 def _of_client(written: Written) -> Written:
-    """Return the command of a client's entry in place of its name."""
+    """Return the command or the address of a client's entry in place of its name."""
     client, _, name = written.command[0].partition("/")
-    entry: Mapping[str, Any] = service("client entries")(client, name)
+    entry: Json = service("client entries")(client, name, Path(written.options.get("at", "")))
     url = next((entry[key] for key in _URLS if isinstance(entry.get(key), str)), None)
-    if entry.get("type") == "sse" or not isinstance(entry.get("command") or url, str):
-        raise InvalidEnvironment(
-            f"{written.command[0]} has neither a command nor a URL of streamable HTTP."
-        )
-    values = cast("Mapping[str, Any]", entry.get("env" if url is None else "headers") or {})
-    env, private = dict(written.env), dict[str, str]()
-    for key, value in values.items():
-        if key not in env:  # else the source's own words come first
-            (env if VARIABLE.search(str(value)) else private)[key] = str(value)
-    args = [str(each) for each in cast("list[Any]", entry.get("args") or [])]
+    if not isinstance(entry.get("command") or url, str) or entry.get("type") == "ws":
+        text = "has neither a command nor a URL of HTTP. Write its command, as in mcp:npx PACKAGE."
+        raise InvalidEnvironment(f"{written.command[0]} {text}")
+    private = dict[str, str]()
+    fill = partial(_filled, noted=private, bare=client.startswith("gemini"))
+    given, own = (_variables if url is None else _headers)(entry), set(map(_plain, written.env))
+    sent = {n: fill(each) for n, each in given.items() if _plain(n) not in own}
+    words = [fill(each) for each in (url or entry["command"], *(entry.get("args") or ()))]
+    command = _absolute(words, Path(entry["cwd"])) if url is None else (words[0],)
+    ends = {f"the last word of {n}": each.rpartition(" ")[2] for n, each in sent.items()}
+    private |= sent if url is None else ends
+    private = {n: each for n, each in private.items() if len(each) >= LEAST_SECRET_CHARS}
+    kind = "sse" if words[0].rstrip("/").endswith("/sse") else ""  # where its client tries both
     options = {"name": _plain(name), **written.options}
-    command = (entry["command"], *args) if url is None else (url,)
-    return Written(command, env, options, private)
+    return Written(command, written.env, options, sent, private, entry.get("type", kind) == "sse")
+
+
+def _headers(entry: Json) -> Json:
+    """Return an entry's headers; Codex names variables for their values."""
+    named: Json = {**(entry.get("env_http_headers") or {})}
+    found = {name: f"${{{each}}}" for name, each in named.items()}
+    if token := entry.get("bearer_token_env_var"):
+        found["Authorization"] = f"Bearer ${{{token}}}"
+    return {**(entry.get("headers") or {}), **(entry.get("http_headers") or {}), **found}
+
+
+def _variables(entry: Json) -> Json:
+    """Return an entry's variables: those of a file, those that Codex passes on, and its own."""
+    file = entry.get("envFile")
+    lines = (Path(entry["cwd"]) / file).read_text(encoding="utf-8") if file else ""
+    found = {name: value.strip("\"' ") for name, value in _LINE.findall(lines)}
+    found |= {n: f"${{{n}}}" for n in map(str, entry.get("env_vars") or ()) if n in os.environ}
+    return {**found, **(entry.get("env") or {})}
+
+
+def _filled(text: Any, noted: dict[str, str], *, bare: bool = True) -> str:
+    """Return a text with the values of `${NAME}`, and `$NAME` if `bare`; note these values."""
+
+    def value(match: re.Match[str]) -> str:
+        braced, default, name = match.groups()
+        if name and not bare:
+            return match[0]
+        if found := os.environ.get(name or braced):
+            noted[name or braced] = found
+        elif default is None:
+            hint = "Set it, or write the variable that needs it before, as in mcp:TOKEN=$TOKEN …"
+            raise InvalidEnvironment(f"{match[0]} has no value here. {hint}")
+        return found or default
+
+    return _IN_TEXT.sub(value, str(text))
 
 
 class _ClientServer(ToolServer):
-    """A server whose variables a client's entry has: their values are secrets."""
+    """A server that gets values which no declaration names: those of a client's entry."""
 
-    def __init__(self, private: Mapping[str, str], **more: Any) -> None:
+    def __init__(self, written: Written, **more: Any) -> None:
         super().__init__(**more)
-        self.private = dict(private)
+        self.written = written
 
-    def _values(self) -> dict[str, str]:
-        return {**self.private, **super()._values()}
+    async def _found(self, folder: Path) -> tuple[Launch, Shell | None]:
+        launch, shell = await super()._found(folder)
+        sent, sse = self.written.sent, self.written.sse
+        known = {**self._filled(self._headers)[1], **self._values(), **self.written.private}
+        launch = replace(launch, masker=Masker(known.items()), sse=sse)
+        if launch.url is not None:
+            return replace(launch, headers={**sent, **launch.headers}), shell
+        return replace(launch, env={**launch.env, **sent}), shell
 
 
 def _make(written: Written, source: str, like: ToolServer | None = None) -> ToolServer:
     """Declare a server; what its words do not say is as in a declaration that it replaces."""
     given = written.options
     before: dict[str, Any] = dict(like.options) if like is not None else {}
-    more: dict[str, Any] = {
-        **before,
-        "without": [*before.get("without", ()), *_listed(written, "without")],
+    more: dict[str, Any] = before | {
+        "without": [*before.get("without", ()), *_listed(written, "without")]
     }
-    private = {**(like.private if isinstance(like, _ClientServer) else {}), **written.private}
+    former = like.written if isinstance(like, _ClientServer) else Written(())
+    sent, private = {**former.sent, **written.sent}, {**former.private, **written.private}
     more |= {name: v for name, v in given.items() if name in ("era", "files", "make")}
     url = written.url or (None if written.command else more.get("url"))
     if url is not None:
         kept = {name: value for name, value in more.items() if name not in _OF_COMMAND}
-        headers = {
-            name.replace("_", "-") if name.isupper() else name: value
-            for name, value in {**written.env, **written.private}.items()
-        }
+        headers = {n.replace("_", "-") if n.isupper() else n: v for n, v in written.env.items()}
         kept |= {"url": url, "headers": {**(more.get("headers") or {}), **headers}}
-        long = {name: value for name, value in private.items() if len(value) >= LEAST_SECRET_CHARS}
-        return _ClientServer(long, **kept)
+        return _ClientServer(replace(written, sent=sent, private=private), **kept)
     if port := given.get("http"):
         if not port.isdecimal() or not 0 < int(port) < _PORTS:
             raise InvalidEnvironment(f"{source!r}: expected a port such as http=8000.")
         more["http"] = int(port)
-    secrets: list[str] = []
-    plain: dict[str, str] = {}
-    for name, value in written.env.items():
-        found = VARIABLE.search(value)
-        if found is None:
-            plain[name] = value
-        elif found[0] == value and name in found.groups():
-            secrets.append(name)
-        else:
-            raise InvalidEnvironment(
-                f"{source!r}: {name}={value} is made of another variable. Set a variable {name} "
-                f"for this command, and write {name}=${name}."
-            )
-    more |= {
-        "url": None,
-        "headers": None,
-        "env": {**(before.get("env") or {}), **plain},
-        "secrets": [*before.get("secrets", ()), *secrets],
-    }
+    plain = {name: value for name, value in written.env.items() if not VARIABLE.search(value)}
+    for name in written.env.keys() - plain.keys():
+        sent[name] = _filled(written.env[name], private)
+    more |= {"url": None, "headers": None, "env": {**(before.get("env") or {}), **plain}}
     if "allow" in given:
         more["allow"] = _listed(written, "allow")
     command = written.command or (like.command if like is not None else ())
-    return _ClientServer(private, command=command, **more)
+    written = replace(written, sent=sent, private=private)
+    return _ClientServer(written, command=command, **more)
 
 
 def _listed(written: Written, option: str) -> list[str]:
@@ -258,19 +295,20 @@ def _lasting(source: str) -> str:
         options["files"] = str(Path(options["files"]).expanduser().resolve())
     if "in" in options:
         options["in"] = lasting_source(options["in"])
+    if _is_entry(written):
+        options["at"] = str(Path(options.get("at", "")).expanduser().resolve())  # its project
     command = written.command
     is_command = command and not _is_entry(written) and written.url is None
     if is_command and parse(command) is None:
-        # Other words are paths of the session's folder, or of the server's own.
-        command = tuple(
-            str(Path(word).absolute()) if _is_script(word) and Path(word).is_file() else word
-            for word in command
-        )
+        command = _absolute(command, Path.cwd())
     return replace(written, command=command, options=options).text
 
 
-def _is_script(word: str) -> bool:
-    return "/" in word or Path(word).suffix in (".py", ".js", ".mjs", ".cjs", ".ts")
+def _absolute(words: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return a command with whole paths of its scripts; other words are of the session's folder."""
+    scripts = [w for w in words if "/" in w or w.endswith((".py", ".js", ".mjs", ".cjs", ".ts"))]
+    found = {word: str(folder / word) for word in scripts if (folder / word).is_file()}
+    return tuple(found.get(word, word) for word in words)
 
 
 def with_files(sources: Sequence[str], folder: str) -> list[str]:

@@ -126,7 +126,7 @@ def test_a_clients_secret_is_kept_in_place(home: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HOME", str(home))
     found, world = load("mcp:in='mcp:cursor/mine' /usr/bin/true")
     assert (found.name, world.command) == ("mine", ("/usr/bin/true",))
-    assert world._values() == {"TOKEN": "private value"}
+    assert world.written.sent == world.written.private == {"TOKEN": "private value"}
     assert "private value" not in found.made_of
 
 

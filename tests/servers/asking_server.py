@@ -9,7 +9,8 @@ from typing import Any
 MODERN = "modern" in sys.argv
 STATE = "a state of the server 0815"
 DONE = Path("done.txt")
-TOOLS = ("book", "twice", "visit", "sample", "roots", "silent", "leak")
+TOKEN = os.environ.get("ASKING_TOKEN")
+PICTURE = "iVBORw0KGgo="
 
 
 def note(line: str) -> None:
@@ -42,21 +43,42 @@ def url() -> dict[str, Any]:
     return {"method": "elicitation/create", "params": params}
 
 
-def sampling() -> dict[str, Any]:
+def sampling(*messages: Any, **more: Any) -> dict[str, Any]:
     """A request for a model."""
-    content = {"type": "text", "text": "hi"}
-    message = {"role": "user", "content": content}
-    return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": 5}}
+    given = [{"role": role, "content": content} for role, content in messages]
+    params = {"messages": given, "systemPrompt": f"Be {TOKEN}", "maxTokens": 5, **more}
+    return {"method": "sampling/createMessage", "params": params}
+
+
+def said(text: str) -> dict[str, Any]:
+    """A block of text."""
+    return {"type": "text", "text": text}
 
 
 QUESTIONS = {
     "book": [form("Book it?")],
     "twice": [form("First?"), form("Second?")],
     "visit": [url()],
-    "sample": [sampling()],
+    "sample": [sampling(("user", said("hi")))],
+    "sample_all": [
+        sampling(
+            ("user", said("hi")),
+            ("assistant", [said("yes"), said("sir")]),
+            ("user", [said("see"), {"type": "image", "data": PICTURE, "mimeType": "image/png"}]),
+            maxTokens=1_000_000,
+            temperature=0.5,
+            stopSequences=["END"],
+        )
+    ],
+    "sample_tools": [sampling(("user", said("hi")), tools=[{"name": "x", "inputSchema": {}}])],
+    "sample_huge": [sampling(("user", said("x" * 2_000_000)))],
+    "sample_nothing": [sampling()],
+    "sample_sound": [
+        sampling(("user", {"type": "audio", "data": PICTURE, "mimeType": "audio/wav"}))
+    ],
     "roots": [{"method": "roots/list"}],
     "silent": [],
-    "leak": [form(f"Is it {os.environ.get('ASKING_TOKEN')}?")],
+    "leak": [form(f"Is it {TOKEN}?")],
 }
 
 
@@ -100,7 +122,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
         return {"result": {**terms, "serverInfo": {"name": "asking", "version": "1"}}}
     if method == "tools/list":
         schema = {"type": "object", "properties": {"day": {"type": "string"}}}
-        return {"result": {"tools": [{"name": each, "inputSchema": schema} for each in TOOLS]}}
+        return {"result": {"tools": [{"name": each, "inputSchema": schema} for each in QUESTIONS]}}
     if method == "tools/call":
         return {"result": call(params)}
     return {"error": {"code": -32601, "message": f"no {method}"}}

@@ -2,11 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import orjson
@@ -17,7 +17,7 @@ from hud_mcp.environment.tool import Exchange
 from hud_mcp.errors import ActionFailed, InvalidTask
 from hud_mcp.plugins.servers import libraries
 from hud_mcp.plugins.servers.instance import Instance
-from hud_mcp.plugins.servers.peer import INTERNAL_ERROR, Json, RemoteError, refuse
+from hud_mcp.plugins.servers.peer import INTERNAL_ERROR, Json, RemoteError, as_object, refuse
 from hud_mcp.plugins.servers.reply import Masker, read_reply
 from hud_mcp.record.values import utc_now
 from hud_mcp.values.reply import InputNeeded, ToolReply
@@ -29,7 +29,7 @@ _CALL_S = 600.0
 HELD_S = 600.0
 """The longest wait for the answers."""
 _LEAVE_S = 2.0
-_ELICIT = "elicitation/create"
+_ELICIT, _SAMPLE = "elicitation/create", "sampling/createMessage"
 _INVALID_PARAMS = -32602
 _ROUNDS, _ASKED = 10, 20
 """The rounds of one call, and its requests that are noted; more questions are refused."""
@@ -99,12 +99,19 @@ class Asks:
         roots: The answer to a request for roots.
         masker: Masks secrets in the requests.
         log: The session's log, for requests outside of a call.
+        sample: The answer of a model; None refuses a request for one.
     """
 
     def __init__(
-        self, name: str, roots: Sequence[Json], masker: Masker, log: Callable[[str], None]
+        self,
+        name: str,
+        roots: Sequence[Json],
+        masker: Masker,
+        log: Callable[[str], None],
+        sample: Callable[[Json], Awaitable[Json]] | None = None,
     ) -> None:
         self._name, self._roots, self._masker, self._log = name, list(roots), masker, log
+        self._sample = sample
         self._refused = 0
         self._running: Running | None = None
         self._task: asyncio.Task[ToolReply] | None = None
@@ -133,8 +140,12 @@ class Asks:
                 self._log(self._masker.text(text))
             return await refuse(method, params)
         if method != _ELICIT:
-            running.note(method, {}, "refused")
-            return await refuse(method, params)
+            noted = running.note(method, {}, "refused")
+            if method != _SAMPLE or self._sample is None:
+                return await refuse(method, params)
+            result = await self._sample(params)
+            noted |= {"action": "answered", "model": result["model"]}
+            return result
         answers = await running.ask({"answer": self._checked(running, method, params)})
         return answers["answer"]
 
@@ -265,8 +276,7 @@ class Asks:
             )
             if result.get("resultType") != "input_required":
                 return result
-            given: Any = result.get("inputRequests")
-            requests = cast("Json", given) if isinstance(given, dict) else {}
+            requests = as_object(result.get("inputRequests"))
             beside = {"inputResponses": await self._responses(running, requests)}
             if isinstance(state := result.get("requestState"), str):
                 beside["requestState"] = state
@@ -277,10 +287,8 @@ class Asks:
         outward: Json = {}
         names = {self._masker.text(key): key for key in requests}
         for key, name in names.items():
-            given = requests[name]
-            request = cast("Json", given) if isinstance(given, dict) else {}
-            method, inner = str(request.get("method")), request.get("params")
-            params = cast("Json", inner) if isinstance(inner, dict) else {}
+            request = as_object(requests[name])
+            method, params = str(request.get("method")), as_object(request.get("params"))
             if method == "roots/list":
                 found[name] = {"roots": self._roots}
             elif method == _ELICIT:
@@ -326,7 +334,7 @@ class Asks:
         """Return the answers to each open request; InvalidTask names the missing ones."""
         found: Json = {}
         for key in held.requests:
-            answer = cast("Json", given.get(key) or {})
+            answer = as_object(given.get(key))
             if answer.get("action") not in _ACTIONS:
                 raise InvalidTask(
                     f"{held.tool} waits for inputResponses[{key!r}] with an action: accept, "

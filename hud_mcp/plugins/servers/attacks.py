@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.environment.tool import Tool
+from hud_mcp.plugins.servers.peer import as_list, as_object
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 
 __all__ = ["ATTACKS", "attack"]
@@ -87,19 +88,14 @@ async def _write_sql(agent: Agent, schemas: Mapping[str, Mapping[str, Any]]) -> 
                 await agent.call(tool, **{**_guessed(schema), field: sql})
 
 
-def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = schema.get("properties")
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
-
-
 def _named(schema: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((name for name in names if name in _fields(schema)), "")
+    return next((name for name in names if name in as_object(schema.get("properties"))), "")
 
 
 def _guessed(schema: Mapping[str, Any], depth: int = _DEPTH) -> dict[str, Any]:
     """Return arguments of the right types for the required fields of a schema."""
-    required: Any = schema.get("required") or ()
-    return {name: _value(name, _fields(schema).get(name), depth) for name in required}
+    required, fields = as_list(schema.get("required")), as_object(schema.get("properties"))
+    return {name: _value(name, fields.get(name), depth) for name in required}
 
 
 def _value(name: str, schema: Any, depth: int) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, cast
 from hud_mcp.base import __version__
 from hud_mcp.base.text import clip, clip_repr
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.servers.peer import Json, Peer, RemoteError
+from hud_mcp.plugins.servers.peer import Json, Peer, RemoteError, as_list, as_object
 
 __all__ = ["Era", "WantedEra", "negotiate"]
 
@@ -61,8 +61,10 @@ class Era:
         return {**params, "_meta": {**params.get("_meta", {}), **envelope}}
 
 
-async def negotiate(peer: Peer, wanted: WantedEra = "auto", *, timeout_s: float = 30.0) -> Era:
-    """Agree with a server on an era.
+async def negotiate(
+    peer: Peer, wanted: WantedEra = "auto", more: Json | None = None, *, timeout_s: float = 30.0
+) -> Era:
+    """Agree with a server on an era. The handshake declares `more` capabilities of ours.
 
     `auto` asks for the newer one, and takes the handshake after any refusal but that of a server
     which has the newer era alone, in other versions.
@@ -73,16 +75,16 @@ async def negotiate(peer: Peer, wanted: WantedEra = "auto", *, timeout_s: float 
         TimeoutError: It does not answer in time.
     """
     if wanted == "2025-11-25":
-        return await _shake_hands(peer, timeout_s)
+        return await _shake_hands(peer, more, timeout_s)
     if wanted == MODERN_VERSION:
         return await _discover(peer, timeout_s) or _refused(MODERN_VERSION, "it has no such era")
     try:
         # A server that does not know discovery may say nothing to it.
         era = await _discover(peer, min(_DISCOVER_S, timeout_s))
-        return era or await _shake_hands(peer, timeout_s)
+        return era or await _shake_hands(peer, more, timeout_s)
     except TimeoutError:
         try:
-            return await _shake_hands(peer, timeout_s)
+            return await _shake_hands(peer, more, timeout_s)
         except EnvironmentFailed as exc:
             if not _is_modern(exc.__cause__):
                 raise
@@ -99,11 +101,10 @@ async def _discover(peer: Peer, timeout_s: float) -> Era | None:
         if exc.code == _UNSUPPORTED_VERSION and not _shares_handshake(exc.data):
             _refused(MODERN_VERSION, exc)
         return None
-    versions = found.get("supportedVersions")
-    if not isinstance(versions, list) or MODERN_VERSION not in versions:
+    if MODERN_VERSION not in as_list(found.get("supportedVersions")):
         return None
-    meta = _object(found.get("_meta"))
-    server = _object(found.get("serverInfo")) or _object(meta.get(f"{_META}serverInfo"))
+    meta = as_object(found.get("_meta"))
+    server = as_object(found.get("serverInfo")) or as_object(meta.get(f"{_META}serverInfo"))
     return _era(MODERN_VERSION, server, found)
 
 
@@ -115,9 +116,9 @@ def _is_modern(error: BaseException | None) -> bool:
     return isinstance(error, RemoteError) and error.code == _UNSUPPORTED_VERSION
 
 
-async def _shake_hands(peer: Peer, timeout_s: float) -> Era:
+async def _shake_hands(peer: Peer, more: Json | None, timeout_s: float) -> Era:
     latest = HANDSHAKE_VERSIONS[-1]
-    capabilities: Json = {**_CAPABILITIES, "elicitation": {"form": {}, "url": {}}}
+    capabilities: Json = {**_CAPABILITIES, "elicitation": {"form": {}, "url": {}}, **(more or {})}
     asked = {"protocolVersion": latest, "capabilities": capabilities, "clientInfo": _CLIENT}
     try:
         found = await peer.request("initialize", asked, timeout_s=timeout_s)
@@ -128,13 +129,13 @@ async def _shake_hands(peer: Peer, timeout_s: float) -> Era:
         known = ", ".join(HANDSHAKE_VERSIONS)
         raise EnvironmentFailed(f"It speaks {clip_repr(version)}; expected one of {known}.")
     await peer.notify("notifications/initialized")
-    return _era(str(version), _object(found.get("serverInfo")), found)
+    return _era(str(version), as_object(found.get("serverInfo")), found)
 
 
 def _era(version: str, server: Json, found: Json) -> Era:
     said = found.get("instructions")
     text = clip(said, _TEXT_CHARS) if isinstance(said, str) else ""
-    return Era(version, server, _object(found.get("capabilities")), text)
+    return Era(version, server, as_object(found.get("capabilities")), text)
 
 
 def _envelope(capabilities: Json) -> Json:
@@ -147,11 +148,7 @@ def _envelope(capabilities: Json) -> Json:
 
 def _shares_handshake(data: Any) -> bool:
     """Whether an error on versions names one of the handshake's, or none at all."""
-    supported = _object(data).get("supported")
+    supported = as_object(data).get("supported")
     if not isinstance(supported, list):
         return True
     return any(version in HANDSHAKE_VERSIONS for version in cast("list[Any]", supported))
-
-
-def _object(value: Any) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}

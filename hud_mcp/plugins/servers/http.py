@@ -17,6 +17,7 @@ from hud_mcp.base.gateway import splice
 from hud_mcp.base.text import clip
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 from hud_mcp.plugins.servers import libraries
+from hud_mcp.plugins.servers.peer import Json, as_object
 from hud_mcp.plugins.servers.wires import LONGEST_BYTES, Receiver
 from hud_mcp.sandbox import Sandbox
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     import httpx2
 
 __all__ = ["HttpWire", "inside"]
-
-Json = dict[str, Any]
 
 _CONNECT_S = 20.0
 _READ_S = 600.0
@@ -147,7 +146,7 @@ class HttpWire:
 
     def _routing(self, message: Json) -> dict[str, str]:
         """Return the headers by which a server or a proxy routes a message."""
-        method, params = message.get("method"), cast("Json", message.get("params") or {})
+        method, params = message.get("method"), as_object(message.get("params"))
         if method == "initialize":
             self._handshake = message["id"]
             return {}

@@ -13,8 +13,9 @@ import anyio
 
 from hud_mcp.base.text import clip
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.servers.eras import Era, WantedEra, negotiate
+from hud_mcp.plugins.servers.eras import Era, negotiate
 from hud_mcp.plugins.servers.http import HttpWire, inside
+from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.peer import (
     AnswerRequest,
     Json,
@@ -22,18 +23,18 @@ from hud_mcp.plugins.servers.peer import (
     Peer,
     PeerEnded,
     RemoteError,
+    as_list,
     refuse,
 )
-from hud_mcp.plugins.servers.reply import Masker
 from hud_mcp.plugins.servers.wires import PipeWire, Wire
 from hud_mcp.sandbox import Sandbox
 from hud_mcp.sandbox.commands import Excerpt, Process, shell_status
 
-__all__ = ["Instance", "ListKind"]
+__all__ = ["LIST_METHODS", "Instance", "ListKind"]
 
 ListKind = Literal["tools", "prompts", "resources", "resourceTemplates"]
 
-_METHODS: dict[ListKind, str] = {
+LIST_METHODS: dict[ListKind, str] = {
     "tools": "tools/list",
     "prompts": "prompts/list",
     "resources": "resources/list",
@@ -111,107 +112,51 @@ class Instance:
         died: The sentence on its end; None while it can be asked.
     """
 
-    def __init__(
-        self,
-        name: str,
-        peer: Peer,
-        masker: Masker,
-        process: Process | None = None,
-        errors: _Errors | None = None,
-    ) -> None:
-        self._name = name
-        self._process = process
+    def __init__(self, launch: Launch, peer: Peer, started: "_Started | None") -> None:
+        self._launch = launch
+        self._name, self._masker = launch.name, launch.masker
         self._peer = peer
-        self._errors = errors
-        self._masker = masker
+        self._sandbox, self._process, self._errors = started or (None, None, None)
         self._running = ""
         self._closed = False
         self.era = Era("")
         self.died: str | None = None
-        self._sandbox: Sandbox | None = None
         self._watching: asyncio.Task[None] | None = None
-        if process is not None:
-            self._watching = asyncio.get_running_loop().create_task(self._watch(process))
-
-    @classmethod
-    async def reach(
-        cls,
-        url: str,
-        *,
-        name: str,
-        headers: Mapping[str, str],
-        sse: bool = False,
-        era: WantedEra = "auto",
-        timeout_s: float = 60.0,
-        on_request: AnswerRequest = refuse,
-        on_notice: Callable[[str, Json], None] = lambda _method, _params: None,
-        masker: Masker | None = None,
-    ) -> "Instance":
-        """Connect to a server that runs elsewhere, as a client of its own.
-
-        Raises:
-            EnvironmentFailed: It cannot be reached, or breaks the protocol.
-        """
-        wire = HttpWire(url, headers=headers, sse=sse)
-        peer = Peer(wire, on_request=on_request, on_notice=on_notice)
-        instance = cls(name, peer, masker or Masker())
-        return await instance._begun(era, timeout_s)
+        if self._process is not None:
+            self._watching = asyncio.create_task(self._watch(self._process))
 
     @classmethod
     async def start(
         cls,
-        sandbox: Sandbox,
-        argv: Sequence[str],
+        launch: Launch,
+        sandbox: Sandbox | None,
         *,
-        name: str,
-        env: Mapping[str, str] | None = None,
-        port: int | None = None,
-        era: WantedEra = "auto",
-        timeout_s: float = 60.0,
         on_request: AnswerRequest = refuse,
         on_notice: Callable[[str, Json], None] = lambda _method, _params: None,
-        masker: Masker | None = None,
     ) -> "Instance":
-        """Start a server in a sandbox, and agree with it on an era.
+        """Start a server in a sandbox, or connect to one elsewhere, and agree with it on an era.
 
-        With a `port`, it speaks HTTP there, and its standard output is read as its errors are.
+        With a port, it speaks HTTP there, and its standard output is read as its errors are.
 
         Raises:
-            EnvironmentFailed: It does not start, or breaks the protocol. The text has the end of
-                its standard error.
+            EnvironmentFailed: It does not start, cannot be reached, or breaks the protocol. The
+                text has the end of its standard error.
 
         If this fails or is cancelled, nothing of it runs on.
         """
-        ours, theirs = _pipes()
-        stdio = theirs if port is None else [theirs[0], theirs[2], theirs[2]]
-        try:
-            process = await sandbox.spawn(argv, stdio=stdio, env=env)
-        except OSError as exc:
-            _close(ours)
-            raise EnvironmentFailed(f"{name} does not start: {exc.strerror or exc}.") from exc
-        except BaseException:
-            _close(ours)
-            raise
-        finally:
-            _close(theirs)
-        wire: Wire = PipeWire(ours[1], ours[0])
-        if port is not None:
-            tunnel = partial(inside, sandbox, port, timeout_s=timeout_s)
-            url = f"http://127.0.0.1:{port}/mcp"
-            wire = HttpWire(url, tunnel=tunnel, close_input=wire.close)
+        started = None
+        wire: Wire = HttpWire(launch.url or "", headers=launch.headers, sse=launch.sse)
+        if sandbox is not None:
+            wire, started = await _spawn(launch, sandbox)
         peer = Peer(wire, on_request=on_request, on_notice=on_notice)
-        instance = cls(name, peer, masker or Masker(), process, _Errors(ours[2]))
-        instance._sandbox = sandbox
-        return await instance._begun(era, timeout_s)
-
-    async def _begun(self, era: WantedEra, timeout_s: float) -> "Instance":
+        instance = cls(launch, peer, started)
         try:
-            await self._begin(era, timeout_s)
+            await instance._begin()
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self.close(in_order_s=0)
+                await instance.close(in_order_s=0)
             raise
-        return self
+        return instance
 
     @property
     def banner(self) -> str:
@@ -274,15 +219,13 @@ class Instance:
         cursor: Json = {}
         for _page in range(_PAGES):
             try:
-                page = await self.request(_METHODS[kind], cursor, timeout_s)
+                page = await self.request(LIST_METHODS[kind], cursor, timeout_s)
             except (RemoteError, TimeoutError) as exc:
                 if isinstance(exc, RemoteError) and kind != "tools":
                     return found
                 why = exc if isinstance(exc, RemoteError) else f"no answer in {timeout_s:g} s"
                 raise EnvironmentFailed(f"{self._name} does not list its {kind}: {why}") from exc
-            given: Any = page.get(kind)
-            entries = cast("list[Any]", given) if isinstance(given, list) else []
-            found += [cast("Json", each) for each in entries if isinstance(each, dict)]
+            found += [each for each in as_list(page.get(kind)) if isinstance(each, dict)]
             next_cursor = page.get("nextCursor")
             if not isinstance(next_cursor, str) or len(found) >= _ENTRIES:
                 break
@@ -311,10 +254,12 @@ class Instance:
             self._errors.close()
         await self._peer.wait_closed()
 
-    async def _begin(self, era: WantedEra, timeout_s: float) -> None:
+    async def _begin(self) -> None:
+        launch, timeout_s = self._launch, self._launch.start_s
+        more: Json = {"sampling": {}} if launch.samples else {}
         try:
             async with asyncio.timeout(timeout_s):
-                self.era = await negotiate(self._peer, era, timeout_s=timeout_s)
+                self.era = await negotiate(self._peer, launch.era, more, timeout_s=timeout_s)
         except TimeoutError as exc:
             said = self._said()
             raise EnvironmentFailed(
@@ -369,6 +314,32 @@ class Instance:
         if self._process is not None:
             with anyio.move_on_after(seconds):
                 await self._process.wait()
+
+
+_Started = tuple[Sandbox, Process, _Errors]
+
+
+async def _spawn(launch: Launch, sandbox: Sandbox) -> tuple[Wire, _Started]:
+    """Start a server's process, and return the way to it."""
+    ours, theirs = _pipes()
+    port = launch.port
+    stdio = theirs if port is None else [theirs[0], theirs[2], theirs[2]]
+    try:
+        process = await sandbox.spawn(launch.argv, stdio=stdio, env=launch.env)
+    except BaseException as exc:
+        _close(ours)
+        if isinstance(exc, OSError):
+            why = f"{launch.name} does not start: {exc.strerror or exc}."
+            raise EnvironmentFailed(why) from exc
+        raise
+    finally:
+        _close(theirs)
+    wire: Wire = PipeWire(ours[1], ours[0])
+    if port is not None:
+        tunnel = partial(inside, sandbox, port, timeout_s=launch.start_s)
+        url = f"http://127.0.0.1:{port}/mcp"
+        wire = HttpWire(url, tunnel=tunnel, close_input=wire.close)
+    return wire, (sandbox, process, _Errors(ours[2]))
 
 
 def _pipes() -> tuple[list[int], list[int]]:

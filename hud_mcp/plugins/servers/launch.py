@@ -24,6 +24,7 @@ class Launch:
         env: Its environment, with the values of secrets.
         masker: Masks those values.
         era: The wanted era.
+        samples: Whether a model answers its requests for one.
         start_s: The longest start.
         quiet: The variables of verifiers.
         is_replayable: Whether its calls are repeated, in place of a snapshot of its files.
@@ -42,6 +43,7 @@ class Launch:
     port: int | None = None
     masker: Masker = field(default_factory=Masker)
     era: WantedEra = "auto"
+    samples: bool = False
     start_s: float = 60.0
     quiet: Mapping[str, str] = field(default_factory=dict[str, str])
     is_replayable: bool = False

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from referencing import Registry as Registry
     from referencing.exceptions import Unresolvable as Unresolvable
 
+    from hud_mcp.plugins.servers import sampling as sampling
     from hud_mcp.plugins.servers import statements as statements
 else:
     __getattr__ = lazy_names(__name__)

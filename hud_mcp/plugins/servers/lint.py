@@ -24,7 +24,7 @@ from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.servers import libraries
 from hud_mcp.plugins.servers.listing import Listing, tokens
-from hud_mcp.plugins.servers.peer import Json, RemoteError
+from hud_mcp.plugins.servers.peer import Json, RemoteError, as_list, as_object
 from hud_mcp.plugins.servers.spec import ToolServer
 from hud_mcp.plugins.servers.world import ToolServerWorld
 
@@ -116,7 +116,7 @@ async def _lint(environment: Environment, as_json: bool) -> int:  # noqa: FBT001
 
 def _as_offered(listing: Listing, options: Mapping[str, Any]) -> Listing:
     """Return the list with a declaration's descriptions, and without what it leaves out."""
-    described = _object(options["describe"])
+    described = as_object(options["describe"])
     tools = (
         {**each, "description": described.get(str(each.get("name")), each.get("description"))}
         for each in listing.tools
@@ -171,8 +171,8 @@ def find_in_list(listing: Listing, server: str) -> Iterator[Finding]:
 def _checks(entry: Json, name: str, whole: str) -> Iterator[tuple[Any, Section, str]]:
     """Yield each check of a tool: whether it fails, its section, and the end of a sentence."""
     said, cost = str(entry.get("description") or ""), tokens(entry)
-    fields = _object(_object(entry.get("inputSchema")).get("properties"))
-    silent = [each for each, field in fields.items() if not _object(field).get("description")]
+    fields = as_object(as_object(entry.get("inputSchema")).get("properties"))
+    silent = [each for each, field in fields.items() if not as_object(field).get("description")]
     more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
     shown = clip(", ".join(silent[:_SHOWN]), _SHOWN_CHARS) + more
     is_named, order = _NAME.fullmatch(name), _ORDERS.search(said)
@@ -200,12 +200,12 @@ def _words(name: str) -> str:
 
 
 def _needs_task(entry: Json) -> bool:
-    return _object(entry.get("execution")).get("taskSupport") == "required"
+    return as_object(entry.get("execution")).get("taskSupport") == "required"
 
 
 def find_in_schema(schema: Any) -> Iterator[str]:
     """Find what strict hosts refuse in a schema of arguments; each is the end of a sentence."""
-    root = _object(schema)
+    root = as_object(schema)
     if root.get("type") != "object":
         yield "has a schema that is not that of an object."
         return
@@ -225,9 +225,9 @@ def find_in_schema(schema: Any) -> Iterator[str]:
 def _nodes(schema: Any, where: str) -> Iterator[tuple[Any, str]]:
     """Yield a schema and every schema in it, with the path of its argument; data is none."""
     yield schema, where
-    for keyword, value in _object(schema).items():
+    for keyword, value in as_object(schema).items():
         if keyword in ("properties", "patternProperties"):
-            for name, each in _object(value).items():
+            for name, each in as_object(value).items():
                 path = clip(f"{where}.{name}".removeprefix("."), _SHOWN_CHARS)
                 yield from _nodes(each, path)
         elif keyword not in ("const", "default", "enum", "examples"):
@@ -238,7 +238,7 @@ def _nodes(schema: Any, where: str) -> Iterator[tuple[Any, str]]:
 
 
 def _faults(node: Any) -> Iterator[str]:
-    found = _object(node)
+    found = as_object(node)
     kind = found.get("type")
     yield from (word for word in ("$ref", "$defs") if word in found)
     if isinstance(node, bool):
@@ -284,22 +284,20 @@ async def _find_in_answers(
 
 
 def _is_callable(entry: Json) -> bool:
-    hints, schema = _object(entry.get("annotations")), _object(entry.get("inputSchema"))
+    hints, schema = as_object(entry.get("annotations")), as_object(entry.get("inputSchema"))
     is_free = hints.get("readOnlyHint") is True and not schema.get("required")
     return is_free and not _needs_task(entry)
 
 
 def _find_in_result(entry: Json, result: Json) -> Iterator[Finding]:
     name, structured = str(entry["name"]), result.get("structuredContent")
-    blocks: Any = result.get("content")
-    listed = cast("list[Any]", blocks) if isinstance(blocks, list) else []
-    texts = [str(_object(each).get("text") or "") for each in listed]
+    texts = [str(as_object(each).get("text") or "") for each in as_list(result.get("content"))]
     cost = (sum(map(len, texts)) + len(json.dumps(structured or ""))) // 4
     if (size := len(json.dumps(result))) > _RESULT_BYTES:
         yield Finding("costly", name, f"answers with {size:,} bytes, which some hosts refuse.")
     elif cost > _RESULT_TOKENS:
         yield Finding("costly", name, f"answers with about {cost:,} tokens, which hosts cut.")
-    schema = _object(entry.get("outputSchema"))
+    schema = as_object(entry.get("outputSchema"))
     if not schema or result.get("isError") is True:
         return
     if structured is None:
@@ -315,7 +313,3 @@ def _find_in_result(entry: Json, result: Json) -> Iterator[Finding]:
     if why is not None:
         text = f"breaks its output schema: {clip(why, _SHOWN_CHARS)}."
         yield Finding("protocol", name, text)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}

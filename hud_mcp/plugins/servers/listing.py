@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol
 
 import orjson
 from pydantic import ValidationError
@@ -20,6 +20,8 @@ from hud_mcp.base import libraries as base_libraries
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.servers import libraries
 from hud_mcp.plugins.servers.install import cache_folder
+from hud_mcp.plugins.servers.instance import LIST_METHODS, ListKind
+from hud_mcp.plugins.servers.peer import Json, as_object
 from hud_mcp.plugins.servers.program import Program
 from hud_mcp.values.call import CORE_TOOLS
 
@@ -29,15 +31,13 @@ __all__ = [
     "Lists",
     "Offer",
     "Watch",
+    "can_be_sent",
     "changes",
     "list_server",
     "listing_file",
     "offers",
     "tokens",
 ]
-
-Json = dict[str, Any]
-ListKind = Literal["tools", "prompts", "resources", "resourceTemplates"]
 
 _FORM = 1
 _LISTS = ("tools", "prompts", "resources", "templates")
@@ -109,8 +109,7 @@ async def list_server(
     Raises:
         EnvironmentFailed: It does not list its tools, or its lists are too large.
     """
-    kinds: tuple[ListKind, ...] = ("tools", "prompts", "resources", "resourceTemplates")
-    found = [tuple(await instance.list(kind)) for kind in kinds]
+    found = [tuple(await instance.list(kind)) for kind in LIST_METHODS]
     listing = Listing(*found, era=era, server=server or {}, instructions=instructions)
     try:
         size = len(orjson.dumps(asdict(listing)))
@@ -191,26 +190,29 @@ def _fault(entry: Json) -> str | None:
     called, schema = entry.get("name"), entry.get("inputSchema")
     if not isinstance(called, str) or not _TOOL_NAME.fullmatch(called):
         return "hosts take names of letters, digits and _.- alone, at most 64"
-    if not isinstance(schema, dict) or cast("Json", schema).get("type", "object") != "object":
+    if not isinstance(schema, dict) or as_object(schema).get("type", "object") != "object":
         return "its schema is not that of an object"
-    if not isinstance(cast("Json", schema).get("properties", {}), dict):
+    if not isinstance(as_object(schema).get("properties", {}), dict):
         return "its schema has no usable properties"
-    execution = entry.get("execution")
-    if isinstance(execution, dict) and cast("Json", execution).get("taskSupport") == "required":
+    if as_object(entry.get("execution")).get("taskSupport") == "required":
         return "it runs as a task of MCP 2025-11-25 alone, which is not spoken here"
     return None
 
 
 def _refused(entry: Json) -> bool:
-    """Whether a client of either era cannot be sent an entry."""
-    result = {"tools": [entry], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return not can_be_sent("tools", base_libraries.mcp_types.Tool, entry)
+
+
+def can_be_sent(kind: ListKind, model: Any, entry: Json) -> bool:
+    """Return whether clients of both eras can be sent an entry of a list."""
+    result = {kind: [entry], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     try:
-        base_libraries.mcp_types.Tool.model_validate(entry)
+        model.model_validate(entry)
         for version in _VERSIONS:
-            libraries.serialize_server_result("tools/list", version, result)
+            libraries.serialize_server_result(LIST_METHODS[kind], version, result)
     except (ValidationError, ValueError, RecursionError):
-        return True
-    return False
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,17 @@ from hud_mcp.plugins.servers.wires import Wire
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["AnswerRequest", "Json", "OnProgress", "Peer", "PeerEnded", "RemoteError"]
+__all__ = [
+    "AnswerRequest",
+    "Json",
+    "OnProgress",
+    "Peer",
+    "PeerEnded",
+    "RemoteError",
+    "as_list",
+    "as_object",
+    "refuse",
+]
 
 Json = dict[str, Any]
 AnswerRequest = Callable[[str, Json], Awaitable[Json]]
@@ -50,6 +60,16 @@ class RemoteError(ActionFailed):
 
 class PeerEnded(EnvironmentFailed):
     """The server is gone, or breaks the protocol; the text is the end of a sentence about it."""
+
+
+def as_object(value: Any) -> Json:
+    """Return a JSON object; an empty one in place of anything else."""
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a JSON array; an empty one in place of anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 async def refuse(method: str, params: Json) -> Json:
@@ -178,8 +198,7 @@ class Peer:
         if "method" not in message:
             self._take_reply(message, size_bytes)
             return
-        method, params = message["method"], message.get("params")
-        params = cast("Json", params) if isinstance(params, dict) else {}
+        method, params = message["method"], as_object(message.get("params"))
         if not isinstance(method, str) or self._is_flood(size_bytes):
             self.dropped += 1
         elif message.get("id") is not None:
@@ -324,7 +343,7 @@ async def _tell(on_progress: OnProgress, params: Json) -> None:
 
 
 def _remote_error(error: Any) -> RemoteError:
-    given = cast("Json", error) if isinstance(error, dict) else {}
+    given = as_object(error)
     code, text = given.get("code"), given.get("message")
     said = text if isinstance(text, str) and text else "The server gives no reason."
     number = code if type(code) is int else INTERNAL_ERROR

@@ -2,14 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
-
-from pydantic import ValidationError
 
 from hud_mcp.base import libraries as base_libraries
 from hud_mcp.base.text import clip
-from hud_mcp.plugins.servers import libraries
-from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.listing import can_be_sent
+from hud_mcp.plugins.servers.peer import Json, as_list, as_object
 from hud_mcp.plugins.servers.reply import Masker, read_reply
 from hud_mcp.values.call import OWN_SESSION
 from hud_mcp.values.observation import Look
@@ -17,7 +14,6 @@ from hud_mcp.values.observation import Look
 __all__ = ["prefix_of", "prompt_entries", "read_contents", "read_prompt", "resource_entries"]
 
 _SESSION = "The session id that start_task returned."
-_VERSIONS = ("2025-11-25", "2026-07-28")
 _ANY: Json = {
     "uriTemplate": "{+uri}",
     "name": "server",
@@ -41,15 +37,14 @@ def prompt_entries(prompts: Sequence[Json], prefix: str) -> dict[str, Json]:
     """
     found: dict[str, Json] = {}
     for entry in prompts:
-        given: Any = entry.get("arguments") or []
-        if not isinstance(entry.get("name"), str) or not isinstance(given, list):
+        if not isinstance(entry.get("name"), str):
             continue
-        arguments = cast("list[Any]", given)
-        taken = [cast("Json", each).get("name") for each in arguments if isinstance(each, dict)]
+        arguments = as_list(entry.get("arguments"))
+        taken = [as_object(each).get("name") for each in arguments]
         ours = {"name": OWN_SESSION if "session" in taken else "session", "description": _SESSION}
         name = f"{prefix}.{entry['name']}"
         sent = {**entry, "name": name, "arguments": [*arguments, ours]}
-        if _is_sent("prompts", base_libraries.mcp_types.Prompt, sent):
+        if can_be_sent("prompts", base_libraries.mcp_types.Prompt, sent):
             found.setdefault(name, sent)
     return found
 
@@ -65,28 +60,13 @@ def resource_entries(resources: Sequence[Json], templates: Sequence[Json]) -> tu
         for each in [*templates, *listed]
         if "{session}" not in str(each.get("uriTemplate"))
     ]
-    fit = [each for each in sent if _is_sent("resourceTemplates", template, each)]
+    fit = [each for each in sent if can_be_sent("resourceTemplates", template, each)]
     return (_ANY, *fit[: _TEMPLATES - 1])
-
-
-def _is_sent(kind: str, model: Any, entry: Json) -> bool:
-    """Whether clients of both eras can be sent an entry of a list."""
-    method = "prompts/list" if kind == "prompts" else "resources/templates/list"
-    result = {kind: [entry], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    try:
-        model.model_validate(entry)
-        for version in _VERSIONS:
-            libraries.serialize_server_result(method, version, result)
-    except (ValidationError, ValueError, RecursionError):
-        return False
-    return True
 
 
 async def read_prompt(result: Json, look: Look, masker: Masker) -> Json:
     """Return the messages of a prompt, masked and bounded as a reply of a tool is."""
-    given: Any = result.get("messages")
-    each: list[Any] = cast("list[Any]", given)[:_MESSAGES] if isinstance(given, list) else []
-    messages = [cast("Json", one) if isinstance(one, dict) else {} for one in each]
+    messages = [as_object(each) for each in as_list(result.get("messages"))[:_MESSAGES]]
     reply = await read_reply({"content": [one.get("content") for one in messages]}, look, masker)
     said = result.get("description")
     described = {"description": masker.text(clip(said, _TEXT_CHARS))} if said else {}
@@ -97,9 +77,8 @@ async def read_prompt(result: Json, look: Look, masker: Masker) -> Json:
 
 async def read_contents(uri: str, result: Json, look: Look, masker: Masker) -> list[Json]:
     """Return the contents of a resource; a text stands in place of what is too large."""
-    given: Any = result.get("contents")
-    each = cast("list[Any]", given) if isinstance(given, list) else []
-    blocks = [{"type": "resource", "resource": one} for one in each]
+    given = as_list(result.get("contents"))
+    blocks = [{"type": "resource", "resource": each} for each in given]
     reply = await read_reply({"content": blocks}, look, masker)
     return [
         block["resource"] if "resource" in block else {"uri": uri, "text": block["text"]}

@@ -17,10 +17,10 @@ from hud_mcp.errors import (
     sole_cause,
 )
 from hud_mcp.plugins.servers.launch import Launch
-from hud_mcp.plugins.servers.listing import Listing, offers, tokens
+from hud_mcp.plugins.servers.listing import Listing, offers
 from hud_mcp.plugins.servers.peer import Json
 from hud_mcp.plugins.servers.reply import LEAST_SECRET_CHARS, Masker
-from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.plugins.servers.tool import ServerTool, tell_once
 from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.capability import Capability
@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 __all__ = ["PublishedTool", "offer_published_tools"]
 
 _LIST_S = 20.0
-_LISTED = 100
-"""The names that each step's record keeps of a server's list."""
 _TRANSPORTS = ("streamable-http", "sse")
 _HANDSHAKE = "2025-11-25"
 
@@ -49,10 +47,10 @@ async def offer_published_tools(environment: Environment) -> None:
             listing = await _list(capability)
         except InvalidEnvironment as exc:
             problem = f"The tools of {capability.name!r} ({capability.protocol}) are not offered"
-            _tell(environment, f"{problem}: {exc}")
+            tell_once(environment, f"{problem}: {exc}")
             logger.warning("%s: %s", problem, exc)
             continue
-        _tell(environment, f"The server of {capability.name!r} is shared by sessions.")
+        tell_once(environment, f"The server of {capability.name!r} is shared by sessions.")
         _offer(environment, capability, listing)
 
 
@@ -68,7 +66,7 @@ def _offer(environment: Environment, capability: Capability, listing: Listing) -
     for offer in offers(listing.tools, prefix=name):
         called = str(offer.entry.get("name"))
         if offer.name is None:
-            _tell(environment, offer.note)
+            tell_once(environment, offer.note)
             continue
         own = prefixed_name(name, called, taken)
         try:
@@ -76,18 +74,10 @@ def _offer(environment: Environment, capability: Capability, listing: Listing) -
                 offer.entry, environment=environment, capability=name, name=own, server=facts
             )
         except InvalidEnvironment as exc:
-            _tell(environment, f"The server's tool {called!r} is left out: {exc}")
+            tell_once(environment, f"The server's tool {called!r} is left out: {exc}")
             continue
-        environment.offer(tool)
+        tool.offer(environment)
         taken.add(own)
-        facts["tokens"] += tokens(tool.listed)
-        facts["count"] += 1
-        facts["listed"] = [*facts.get("listed", ()), own][:_LISTED]
-
-
-def _tell(environment: Environment, note: str) -> None:
-    if note not in environment.notes:  # an environment may be served again
-        environment.tell_agents(note)
 
 
 async def _list(capability: Capability) -> Listing:
@@ -139,8 +129,7 @@ class PublishedTool(ServerTool):
         listed: Its entry in the server's own words.
         environment: The environment that publishes the server.
         capability: The name under which it does.
-        name: Its name here.
-        server: Facts on its server, which the record keeps beside each of its calls.
+        more: The name here, and facts on the server, as for `ServerTool`.
 
     Raises:
         InvalidEnvironment: Its schema is unusable.
@@ -149,24 +138,18 @@ class PublishedTool(ServerTool):
     passes_through = False
 
     def __init__(
-        self,
-        listed: Json,
-        *,
-        environment: Environment,
-        capability: str,
-        name: str,
-        server: Json | None = None,
+        self, listed: Json, *, environment: Environment, capability: str, **more: Any
     ) -> None:
         hints: Json = listed.get("annotations") or {}
         read_only = hints.get("readOnlyHint") is True
         # What a server leaves unsaid has these values in the protocol, and not in every host.
         said = {"readOnlyHint": read_only, "destructiveHint": not read_only, "openWorldHint": True}
-        super().__init__({**listed, "annotations": {**said, **hints}}, name=name, server=server)
+        super().__init__({**listed, "annotations": {**said, **hints}}, **more)
         self.capability = capability
         self.where = f"MCP server {capability!r} of environment {environment.name!r}"
         self._environment = environment
         self.arguments = SchemaArguments(
-            listed["inputSchema"], noun=f"tool {name!r}", where=self.where, worlds={}
+            listed["inputSchema"], noun=f"tool {self.name!r}", where=self.where, worlds={}
         )
 
     async def call_in(

@@ -14,11 +14,11 @@ import orjson
 
 from hud_mcp.base.text import clip
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.peer import Json, as_list, as_object
 from hud_mcp.values.observation import Look, Screenshot, fit_screenshot
 from hud_mcp.values.reply import ToolReply
 
-__all__ = ["MASKED", "NOTICE", "Masker", "kept_reply", "read_reply"]
+__all__ = ["MASKED", "NOTICE", "PICTURES", "Masker", "kept_reply", "read_reply"]
 
 NOTICE = "hud-mcp/notice"
 """In the metadata of a block that is not the server's."""
@@ -35,7 +35,7 @@ _BESIDE_BYTES = 16 * 1024
 _KEPT_CHARS = 64 * 1024
 _ODD_CHARS = 2000
 _TOO_LARGE = "[too large for the record]"
-_PICTURES = ("image/png", "image/jpeg")
+PICTURES = ("image/png", "image/jpeg")
 
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "text": ("text",),
@@ -110,8 +110,7 @@ async def read_reply(result: Json, look: Look, masker: Masker | None = None) -> 
     """
     if masker is not None:
         result = masker.value(result)
-    given: Any = result.get("content")
-    blocks = cast("list[Any]", given) if isinstance(given, list) else []
+    blocks = as_list(result.get("content"))
     content = [_block(each) for each in blocks[:_BLOCKS]]
     if len(blocks) > _BLOCKS:
         content.append(_text(f"[{len(blocks) - _BLOCKS} more blocks are left out.]"))
@@ -121,15 +120,14 @@ async def read_reply(result: Json, look: Look, masker: Masker | None = None) -> 
         return ToolReply(content=(_text(problem),), is_error=True)
     if structured is None and not content and result.get("structuredContent") is not None:
         content.append(_text(_dumped(result["structuredContent"])))
-    meta = result.get("_meta")
-    if isinstance(meta, dict):  # ours are in the record
-        meta = {k: v for k, v in cast("Json", meta).items() if not k.startswith("hud-mcp/")}
-    has_meta = isinstance(meta, dict) and len(_dumped(meta)) <= _META_BYTES
+    meta = {  # ours are in the record
+        k: v for k, v in as_object(result.get("_meta")).items() if not k.startswith("hud-mcp/")
+    }
     return ToolReply(
         content=tuple(_bounded_texts(content, look.max_text_chars)),
         structured=structured,
         is_error=result.get("isError") is True,
-        meta=cast("Json", meta) if has_meta else {},
+        meta=meta if len(_dumped(meta)) <= _META_BYTES else {},
     )
 
 
@@ -148,11 +146,10 @@ def kept_reply(reply: ToolReply) -> Json:
 
 
 def _block(given: Any) -> Json:
-    block = cast("Json", given) if isinstance(given, dict) else {}
+    block = as_object(given)
     kind = block.get("type")
     if kind == "resource":
-        inner: Any = block.get("resource")
-        found = cast("Json", inner) if isinstance(inner, dict) else {}
+        found = as_object(block.get("resource"))
         texts = [found.get("uri"), found.get("text", found.get("blob"))]
         is_right = all(isinstance(each, str) for each in texts)
     else:
@@ -171,7 +168,7 @@ def _block(given: Any) -> Json:
 
 async def _fitted(block: Json, look: Look) -> Json:
     """Return a block with a picture that hosts take; it is encoded anew only if it is too large."""
-    if block["type"] != "image" or block["mimeType"] not in _PICTURES:
+    if block["type"] != "image" or block["mimeType"] not in PICTURES:
         return block
     data: str = block["data"]
     if len(data) * 3 // 4 <= look.max_image_bytes:

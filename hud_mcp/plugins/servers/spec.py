@@ -21,12 +21,12 @@ from hud_mcp.plugins.servers.attacks import ATTACKS, attack
 from hud_mcp.plugins.servers.eras import WantedEra
 from hud_mcp.plugins.servers.functions import SERVER_FUNCTIONS
 from hud_mcp.plugins.servers.launch import Launch
-from hud_mcp.plugins.servers.listing import Listing, listing_file, offers, tokens
+from hud_mcp.plugins.servers.listing import Listing, listing_file, offers
 from hud_mcp.plugins.servers.made import make_files
 from hud_mcp.plugins.servers.program import Program, find_program
 from hud_mcp.plugins.servers.prompts import prefix_of, prompt_entries, resource_entries
 from hud_mcp.plugins.servers.reply import Masker
-from hud_mcp.plugins.servers.tool import ServerTool
+from hud_mcp.plugins.servers.tool import ServerTool, tell_once
 from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.sandbox import Isolation, SandboxLimits
 from hud_mcp.values.needs import Needs
@@ -43,9 +43,6 @@ _ENV = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 """Caches are no part of the files that the agent leaves."""
-
-_LISTED = 100
-"""The tools that are named beside each recorded call."""
 
 QUIET = {
     "GIT_EXTERNAL_DIFF": "",
@@ -94,6 +91,8 @@ class ToolServer(WorldSpec):
             masked in replies, errors and the record.
         allow: Hosts that it may reach over HTTP and HTTPS, as for `Shell`.
         era: The version of the protocol; `auto` takes the newer one that the server speaks.
+        sampling: Whether a model answers a server of 2025-11-25 that asks its client for one: the
+            model of `LLMJudgeGrader`, at this process's expense.
         replayable: Whether a session comes back by repeating its calls, not by its files.
         describe: Another description, by the name of a tool.
         without: Tools that are left out.
@@ -130,6 +129,7 @@ class ToolServer(WorldSpec):
         secrets: Iterable[str] = (),
         allow: Iterable[str] = (),
         era: WantedEra = "auto",
+        sampling: bool = False,
         replayable: bool = False,
         describe: Mapping[str, str] | None = None,
         without: Iterable[str] = (),
@@ -154,6 +154,7 @@ class ToolServer(WorldSpec):
         self._env = dict(env or {})
         self._secrets = tuple(dict.fromkeys(secrets))
         self._era: WantedEra = era
+        self._samples = sampling
         self._describe = dict(describe or {})
         self._without = frozenset(without)
         self._mask = frozenset(mask)
@@ -229,7 +230,7 @@ class ToolServer(WorldSpec):
         facts: dict[str, Any] = {"name": f"{name} {version}".strip(), "tokens": 0, "count": 0}
         if self._url is not None:
             facts["name"] = urlsplit(self._url).hostname
-            self._tell(environment, f"The server of {environment.name} is shared by sessions.")
+            tell_once(environment, f"The server of {environment.name} is shared by sessions.")
         prefix = prefix_of(str(facts["name"] if self._url is not None else name))
         self._listed = listing.tools
         self.prompts = prompt_entries(listing.prompts, prefix)
@@ -245,24 +246,16 @@ class ToolServer(WorldSpec):
                     replayable=self.replayable,
                     server=facts,
                 )
-                environment.offer(tool)
+                tool.offer(environment)
                 self._names[tool.name] = tool.called
-                facts["tokens"] += tokens(tool.listed)
-                facts["count"] += 1
-                facts["listed"] = [*facts.get("listed", ()), offer.name][:_LISTED]
             if offer.note:
-                self._tell(environment, offer.note)
+                tell_once(environment, offer.note)
 
     async def attack(self, name: str, agent: Any, environment: "Environment") -> None:
         """Try for a reward without work, by calls of every tool alone."""
         if not any(isinstance(each, ServerTool) for each in environment.tools.values()):
             await self.prepare(environment)
         await attack(name, agent, environment.tools.values())
-
-    @staticmethod
-    def _tell(environment: "Environment", note: str) -> None:
-        if note not in environment.notes:
-            environment.tell_agents(note)
 
     async def _listing(self, folder: Path) -> Listing:
         """Return the kept lists of this version, or ask an instance that no session uses."""
@@ -289,32 +282,28 @@ class ToolServer(WorldSpec):
 
     async def _found(self, folder: Path) -> tuple[Launch, Shell | None]:
         """Return how the server starts, and a shell in which its program is shown."""
+        launch = partial(
+            Launch, era=self._era, samples=self._samples, is_replayable=self.replayable
+        )
         if self._url is not None:
             headers, values = self._filled(self._headers)
-            return Launch(
-                name=urlsplit(self._url).hostname or self._url,
-                url=self._url,
-                headers=headers,
-                masker=Masker({**values, **self._values()}.items()),
-                era=self._era,
-                is_replayable=self.replayable,
-            ), None
+            masker = Masker({**values, **self._values()}.items())
+            name = urlsplit(self._url).hostname or self._url
+            return launch(name=name, url=self._url, headers=headers, masker=masker), None
         async with self._finding:
             if self._program is None:
                 self._program = await anyio.to_thread.run_sync(find_program, self.command, folder)
         program, values = self._program, self._values()
-        launch = Launch(
+        started = launch(
             argv=program.argv,
             name=f"{program.name} {program.version}".strip(),
             env={**_ENV, **self._env, **values},
             masker=Masker(values.items()),
-            era=self._era,
             port=self._port,
             quiet=self._quiet,
-            is_replayable=self.replayable,
             has_files=self._files is not None or self._make is not None,
         )
-        return launch, self._make_shell(readonly={**self._readonly, **program.mounts})
+        return started, self._make_shell(readonly={**self._readonly, **program.mounts})
 
     def _filled(self, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return headers with the values of variables, and those values by their names."""

@@ -4,14 +4,15 @@ import json
 import os
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from hud_mcp.base import libraries
 from hud_mcp.environment.arguments import Arguments
 from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import SharedService
 from hud_mcp.errors import InvalidTask
-from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.listing import tokens
+from hud_mcp.plugins.servers.peer import Json, as_object
 from hud_mcp.plugins.servers.reply import NOTICE, kept_reply
 from hud_mcp.values.call import OWN_SESSION
 from hud_mcp.values.reply import InputNeeded, ToolReply
@@ -19,8 +20,12 @@ from hud_mcp.values.reply import InputNeeded, ToolReply
 if TYPE_CHECKING:
     import mcp_types as types
 
-__all__ = ["ServerTool"]
+    from hud_mcp.environment.environment import Environment
 
+__all__ = ["ServerTool", "tell_once"]
+
+_LISTED = 100
+"""The names that each step's record keeps of a server's list."""
 _SESSION: Json = {"type": "string", "description": "The session id that start_task returned."}
 
 
@@ -31,7 +36,7 @@ class PassedArguments(Arguments):
         self.noun, self.where = noun, "its server"
         self.world_types = {}
         self.schema = dict(schema)
-        self.names = tuple(_fields(schema))
+        self.names = tuple(as_object(schema.get("properties")))
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments unchanged; numbers that JSON has not are an `InvalidTask`."""
@@ -76,7 +81,7 @@ class ServerTool(Tool):
         self.read_only = hints.get("readOnlyHint") is True
         self.open_world = hints.get("openWorldHint", True) is not False
         self._schema: Json = listed["inputSchema"]
-        self._masked = masked & set(_fields(self._schema))
+        self._masked = masked & set(as_object(self._schema.get("properties")))
         self.replayable = replayable and not self._masked
         self.arguments = PassedArguments(f"tool {name!r}", self._schema)
         taken = "session" in self.arguments.names
@@ -85,9 +90,17 @@ class ServerTool(Tool):
     async def _refuse(self, **_: Any) -> None:
         raise InvalidTask(f"{self.name} is a tool of a server; call it in a session.")
 
+    def offer(self, environment: "Environment") -> None:
+        """Offer it to agents, and count it among the facts on its server."""
+        environment.offer(self)
+        facts = self.server
+        facts["tokens"] = facts.get("tokens", 0) + tokens(self.listed)
+        facts["count"] = facts.get("count", 0) + 1
+        facts["listed"] = [*facts.get("listed", ()), self.name][:_LISTED]
+
     def entry(self, name: str) -> "types.Tool":
         """Return the server's own entry, with the argument that names the session."""
-        fields = {**_fields(self._schema), self.session_argument: _SESSION}
+        fields = {**as_object(self._schema.get("properties")), self.session_argument: _SESSION}
         schema = {**self._schema, "properties": fields}
         entry = {**self.listed, "name": name, "inputSchema": schema}
         return libraries.mcp_types.Tool.model_validate(entry)
@@ -123,6 +136,12 @@ class ServerTool(Tool):
         return await world.call(self, args, exchange)
 
 
+def tell_once(environment: "Environment", note: str) -> None:
+    """Tell agents a note, once: an environment may be served again."""
+    if note not in environment.notes:
+        environment.tell_agents(note)
+
+
 _KEY = os.urandom(32)
 
 
@@ -140,8 +159,3 @@ def _theirs(kept: Mapping[str, Any]) -> list[Any]:
     content: list[Json] = kept.get("content") or []
     blocks = [each for each in content if NOTICE not in (each.get("_meta") or {})]
     return [blocks, kept.get("structured"), kept.get("is_error")]
-
-
-def _fields(schema: Mapping[str, Any]) -> Json:
-    found: Any = schema.get("properties")
-    return cast("Json", found) if isinstance(found, dict) else {}

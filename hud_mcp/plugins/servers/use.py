@@ -1,6 +1,6 @@
 """The use of servers' tools in recorded runs: what was listed and called, and what failed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ import orjson
 
 from hud_mcp.analysis.tries import PASS_REWARD, choose_runs, counting
 from hud_mcp.plugins.servers import libraries
-from hud_mcp.plugins.servers.peer import Json
+from hud_mcp.plugins.servers.peer import Json, as_object
 from hud_mcp.record.values import REPLY
 from hud_mcp.registry import service
 
@@ -31,8 +31,9 @@ def use_of(runs: Iterable[Any]) -> Json | None:
         if step.kind == "tool" and step.actions
     )
     return _use(
-        (run, str(step.actions[0].get("tool")), step.error is not None, _server(step.info), 1)
+        (run, str(step.actions[0].get("tool")), step.error is not None, server, 1)
         for run, step in steps
+        for server in [as_object(step.info.get(REPLY)).get("server")]
     )
 
 
@@ -71,7 +72,7 @@ async def load_use(database: Any, job_id: str, *, threshold: float = PASS_REWARD
 def _use(calls: Iterable[_Calls]) -> Json | None:
     known = list(calls)
     servers: dict[str, Json] = {}
-    for told in (_object(server) for _, _, _, server, _ in known):
+    for told in (as_object(server) for _, _, _, server, _ in known):
         listed, tokens, count = (told.get(each) for each in ("listed", "tokens", "count"))
         if isinstance(listed, list) and isinstance(tokens, int) and isinstance(count, int):
             name = str(told.get("name"))[:_NAME_CHARS]
@@ -97,11 +98,3 @@ def _read(text: str | None) -> Any:
         return None if text is None else orjson.loads(text)
     except ValueError:
         return None
-
-
-def _server(info: Mapping[str, Any]) -> Any:
-    return _object(info.get(REPLY)).get("server")
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -22,6 +22,7 @@ from hud_mcp.errors import (
     HudMcpError,
     SnapshotFailed,
 )
+from hud_mcp.plugins.servers import libraries
 from hud_mcp.plugins.servers.asks import Asks, Running
 from hud_mcp.plugins.servers.calls import Calls, ServerCall
 from hud_mcp.plugins.servers.instance import Instance
@@ -368,24 +369,14 @@ class ToolServerWorld(World):
 
     def _new_asks(self) -> Asks:
         roots = [] if self._shell is None else _ROOTS
-        return Asks(self._launch.name, roots, self._launch.masker, self._log)
+        masker, sample = self._launch.masker, None
+        if self._launch.samples:
+            sample = libraries.sampling.Sampler(masker, self._say).answer
+        return Asks(self._launch.name, roots, masker, self._log, sample)
 
     async def _start(self, sandbox: Sandbox | None, asks: Asks) -> Instance:
-        launch = self._launch
-        options: dict[str, Any] = {
-            "name": launch.name,
-            "era": launch.era,
-            "timeout_s": launch.start_s,
-            "on_request": asks.answer,
-            "on_notice": self._note,
-            "masker": launch.masker,
-        }
-        if sandbox is None:
-            return await Instance.reach(
-                launch.url or "", headers=launch.headers, sse=launch.sse, **options
-            )
         return await Instance.start(
-            sandbox, launch.argv, env=launch.env, port=launch.port, **options
+            self._launch, sandbox, on_request=asks.answer, on_notice=self._note
         )
 
     async def _start_over(

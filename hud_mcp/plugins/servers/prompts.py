@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from hud_mcp.base import libraries as base_libraries
 from hud_mcp.base.text import clip
@@ -37,9 +38,10 @@ def prompt_entries(prompts: Sequence[Json], prefix: str) -> dict[str, Json]:
     """
     found: dict[str, Json] = {}
     for entry in prompts:
-        if not isinstance(entry.get("name"), str):
+        given: Any = entry.get("arguments") or []
+        if not isinstance(entry.get("name"), str) or not isinstance(given, list):
             continue
-        arguments = as_list(entry.get("arguments"))
+        arguments = as_list(given)
         taken = [as_object(each).get("name") for each in arguments]
         ours = {"name": OWN_SESSION if "session" in taken else "session", "description": _SESSION}
         name = f"{prefix}.{entry['name']}"

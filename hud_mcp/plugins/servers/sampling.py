@@ -10,9 +10,9 @@ import anyio
 import orjson
 from pydantic import ValidationError
 
+from hud_mcp.base import libraries
 from hud_mcp.errors import GraderFailed
 from hud_mcp.graders.endpoint import Endpoint, Question, Unreadable, find_endpoint, open_client
-from hud_mcp.plugins.servers import libraries
 from hud_mcp.plugins.servers.peer import INTERNAL_ERROR, Json, RemoteError
 from hud_mcp.plugins.servers.reply import PICTURES, Masker
 

@@ -149,15 +149,13 @@ class ToolServer(WorldSpec):
         self.command = tuple(words)
         self._url, self._port = url, http
         self._headers = dict(headers or {})
-        self.replayable = replayable
+        self.replayable, self._samples = replayable, sampling
         self._files, self._make = files, make
         self._env = dict(env or {})
         self._secrets = tuple(dict.fromkeys(secrets))
         self._era: WantedEra = era
-        self._samples = sampling
         self._describe = dict(describe or {})
-        self._without = frozenset(without)
-        self._mask = frozenset(mask)
+        self._without, self._mask = frozenset(without), frozenset(mask)
         self._quiet = {**QUIET, **(quiet or {})}
         self._readonly = dict(readonly or {})
         self._make_shell = partial(Shell, files, allow=allow, limits=limits, isolation=isolation)

@@ -108,6 +108,17 @@ async def test_a_server_elsewhere_is_shared_and_its_token_stays_ours(
     assert TOKEN.encode() not in stored_in(tmp_path)
 
 
+async def test_a_server_elsewhere_takes_the_place_of_a_command(tmp_path: Path) -> None:
+    """`mcp:in=FILE URL` is the environment of a file, with its templates."""
+    (tmp_path / "command_env.py").write_text(INSIDE.format(words=""))
+    with listening(tmp_path / "theirs", plain()) as url:
+        source = f"mcp:in={tmp_path / 'command_env.py'} {url}"
+        async with stdio_peer(tmp_path, (source,)) as peer:
+            first, second = await peer.start("add_note"), await peer.start("add_note")
+            assert (await peer.ok("add", session=first.session, note="tea")).text == "1 notes"
+            assert (await peer.ok("add", session=second.session, note="jam")).text == "2 notes"
+
+
 @pytest.mark.long
 async def test_a_session_elsewhere_is_lost_with_our_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

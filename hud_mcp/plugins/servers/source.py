@@ -274,10 +274,11 @@ def _replace(written: Written, lasting: str) -> list[Environment]:
     written = _of_client(written) if _is_entry(written) else written
     spec = _make(written, lasting, cast("ToolServer", old.world))
     spec.check(old.folder)
-    program = find_program(spec.command, old.folder)
+    program = find_program(spec.command, old.folder) if spec.command else None
+    parts = f"{program.version} {program.digest}" if program else ""
     own = [each for each in old.tools.values() if not isinstance(each, ServerTool)]
     made = old.with_world(spec, own)
-    made.loaded(source=old.source, text=f"{lasting}\n{program.version} {program.digest}")
+    made.loaded(source=old.source, text=f"{lasting}\n{parts}")
     return [made if each is old else each for each in found]
 
 

@@ -61,7 +61,7 @@ def _task(of: tuple[Files, Choice, places.Begin, Path], index: int, raw: dict[st
         told = json.dumps(form, indent=2, ensure_ascii=False)
         question += f"\n\nAnswer with JSON of this form, and with nothing else:\n{told}"
     return row(
-        row_id("mcp-universe", *path.with_suffix("").parts, raw.get("instance_id", index or "")),
+        row_id("mcp-universe", *path.with_suffix("").parts, raw.get("instance_id", index)),
         choice.gym or places.GYM,
         question,
         parts=list(dict.fromkeys((str(raw.get("category")), path.parent.name, *servers))),

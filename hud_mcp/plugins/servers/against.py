@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.loading.source import load_environments, narrow_sources
+from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.servers.peer import Json
 from hud_mcp.plugins.servers.source import read
 from hud_mcp.plugins.servers.spec import ToolServer
@@ -49,7 +49,7 @@ def pair(against: str, request: JobRequest) -> tuple[JobRequest, JobRequest]:
 
 def _in_place(source: str, request: JobRequest) -> tuple[str, ...]:
     """Return the first job's sources, with another command for its one server."""
-    own = narrow_sources(request.options.sources, request.tasks.environment_names)
+    own = request.options.sources
     served = [
         each
         for each in own

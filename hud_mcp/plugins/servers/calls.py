@@ -1,6 +1,6 @@
 """The calls that an agent made of a server, for graders."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -33,9 +33,6 @@ class Calls(Sequence[ServerCall]):
 
     def __len__(self) -> int:
         return len(self._calls)
-
-    def __iter__(self) -> Iterator[ServerCall]:
-        return iter(tuple(self._calls))
 
     def add(self, call: ServerCall) -> None:
         """Add a call that was answered."""

@@ -62,9 +62,8 @@ def readable_copy(place: Place) -> Path | None:
     copy = stage / hashlib.sha256(state.encode()).hexdigest()[:32]
     with libraries.filelock.FileLock(f"{copy}.lock", timeout=_COPY_S, mode=0o600):
         if not copy.exists():
-            logger.warning(
-                "Sandboxes run as nobody: %s is copied, once, to %s.", *(place.source, copy)
-            )
+            text = "Sandboxes run as nobody: %s is copied, once, to %s."
+            logger.warning(text, place.source, copy)
             _remove_unused(stage)
             _copy(place, copy.with_suffix(".part"), copy)
         os.utime(copy)
@@ -129,9 +128,8 @@ def _copy(place: Place, part: Path, copy: Path) -> None:
 
 
 def _skipped(place: Place, folder: str, names: list[str]) -> set[str]:
-    found = {
-        name for name in names if str(Path(folder, name).relative_to(place.source)) in place.without
-    }
+    inner = Path(folder).relative_to(place.source)
+    found = {name for name in names if str(inner / name) in place.without}
     for name in names:
         mode = Path(folder, name).lstat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):

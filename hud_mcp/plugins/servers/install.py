@@ -33,10 +33,7 @@ logger = logging.getLogger(__name__)
 _INSTALL_S = 600.0
 _NAMES = {
     "npm": (re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*"), "npm"),
-    "pypi": (
-        re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._,-]+\])?"),
-        "PyPI",
-    ),
+    "pypi": (re.compile(r"(?ai)[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?(\[[a-z0-9._,-]+\])?"), "PyPI"),
 }
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]*")
 _SAID_CHARS = 600
@@ -176,16 +173,12 @@ def _uvx(words: Sequence[str]) -> Wanted:
     return _of_pypi(*_split("uvx", words, ("--from",)))
 
 
-def _pipx(words: Sequence[str]) -> Wanted:
-    return _of_pypi(*_split("pipx run", words, ("--spec",)))
-
-
 _FLAGS = ("-y", "--yes", "-q", "--quiet")
 _RUNNERS: dict[tuple[str, ...], Callable[[Sequence[str]], Wanted]] = {
     ("npx",): _npx,
     ("uvx",): _uvx,
     ("uv", "tool", "run"): _uvx,
-    ("pipx", "run"): _pipx,
+    ("pipx", "run"): lambda words: _of_pypi(*_split("pipx run", words, ("--spec",))),
 }
 
 

@@ -61,10 +61,8 @@ def _show_installation(places: Places, exe: Path, *, packages: bool) -> None:
     library = real.parent.parent / "lib"
     if is_in_system(real) or not library.is_dir():
         return
-    without = [] if packages else [
-        str(each.relative_to(library))
-        for each in library.glob("python*/*-packages")
-    ]  # fmt: skip
+    hidden = () if packages else library.glob("python*/*-packages")
+    without = [str(each.relative_to(library)) for each in hidden]
     # The interpreter finds its modules from its own path, and its linked library by the real one.
     for prefix in (exe.parent.parent, real.parent.parent):
         places.show(prefix / "lib", library, without)

@@ -319,9 +319,7 @@ def with_files(sources: Sequence[str], folder: str) -> list[str]:
         InvalidEnvironment: A source is no server.
     """
     if not sources or not all(each.startswith(_MCP) for each in sources):
-        raise InvalidEnvironment(
-            "--files is for servers. Write it with a source such as mcp:COMMAND."
-        )
+        raise InvalidEnvironment("--files is for servers. Write it with a source mcp:COMMAND.")
     words = shlex.quote(f"files={folder}")
     return [f"{_MCP}{words} {each.removeprefix(_MCP)}" for each in sources]
 

@@ -276,8 +276,7 @@ def _replace(written: Written, lasting: str) -> list[Environment]:
     spec.check(old.folder)
     program = find_program(spec.command, old.folder) if spec.command else None
     parts = f"{program.version} {program.digest}" if program else ""
-    own = [each for each in old.tools.values() if not isinstance(each, ServerTool)]
-    made = old.with_world(spec, own)
+    made = old.with_world(spec, [t for t in old.tools.values() if not isinstance(t, ServerTool)])
     made.loaded(source=old.source, text=f"{lasting}\n{parts}")
     return [made if each is old else each for each in found]
 

@@ -1,8 +1,7 @@
 """The calls that an agent made of a server, for graders."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 __all__ = ["Calls", "ServerCall"]
 
@@ -18,63 +17,42 @@ class ServerCall:
     seconds: float
 
 
-class Calls(Sequence[ServerCall]):
+class Calls(list[ServerCall]):
     """The calls of one session, in their order. Those that a death of the server undid are not."""
-
-    def __init__(self) -> None:
-        self._calls: list[ServerCall] = []
-
-    @overload
-    def __getitem__(self, index: int) -> ServerCall: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[ServerCall]: ...
-    def __getitem__(self, index: int | slice) -> ServerCall | list[ServerCall]:
-        return self._calls[index]
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    def add(self, call: ServerCall) -> None:
-        """Add a call that was answered."""
-        self._calls.append(call)
-
-    def become(self, calls: Sequence[ServerCall]) -> None:
-        """Take the calls of a record in place of these."""
-        self._calls = list(calls)
 
     def called(self, tool: str, **arguments: Any) -> bool:
         """Whether a tool was called with these arguments, and any others."""
         return any(
             call.tool == tool
             and all(n in call.arguments and call.arguments[n] == v for n, v in arguments.items())
-            for call in self._calls
+            for call in self
         )
 
     def never(self, *tools: str) -> tuple[str, ...]:
         """Return a sentence for each call of tools that must not be called."""
         return tuple(
             f"{call.tool} was called (call {number})"
-            for number, call in enumerate(self._calls, 1)
+            for number, call in enumerate(self, 1)
             if call.tool in tools
         )
 
     def in_order(self, *tools: str) -> bool:
         """Whether the tools were called in this order, with any others between."""
-        rest = iter(call.tool for call in self._calls)
+        rest = iter(call.tool for call in self)
         return all(tool in rest for tool in tools)
 
     def at_most(self, count: int, tool: str | None = None) -> bool:
         """Whether a tool, or all of them, were called at most so many times."""
-        return sum(tool in (None, call.tool) for call in self._calls) <= count
+        return sum(tool in (None, call.tool) for call in self) <= count
 
     def errors_at_most(self, count: int) -> bool:
         """Whether at most so many calls were answered with an error."""
-        return sum(call.is_error for call in self._calls) <= count
+        return sum(call.is_error for call in self) <= count
 
     def after_error(self, tool: str) -> bool:
         """Whether a tool was called after a call that was answered with an error."""
         failed = False
-        for call in self._calls:
+        for call in self:
             if failed and call.tool == tool:
                 return True
             failed = failed or call.is_error

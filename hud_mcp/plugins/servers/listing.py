@@ -76,12 +76,6 @@ class Listing:
     server: Json = field(default_factory=dict[str, Any])
     instructions: str = ""
 
-    @property
-    def digest(self) -> str:
-        """A digest of its tools, for records."""
-        data = orjson.dumps(self.tools, option=orjson.OPT_SORT_KEYS)
-        return hashlib.sha256(data).hexdigest()[:12]
-
     def keep(self, file: Path) -> None:
         """Write it to a file of the cache; a reader sees all of it or nothing."""
         part = file.with_suffix(".part")

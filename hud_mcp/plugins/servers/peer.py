@@ -102,7 +102,6 @@ class Peer:
     Attributes:
         died: The end of a sentence on the server's end, or None: `closed its standard output`.
         banner: The beginning of the text that the server wrote beside its messages.
-        dropped: The number of messages that were of no use: late replies, and too many notices.
     """
 
     def __init__(
@@ -114,7 +113,6 @@ class Peer:
     ) -> None:
         self.died: str | None = None
         self.banner = ""
-        self.dropped = 0
         self._wire = wire
         self._on_request = on_request
         self._on_notice = on_notice
@@ -200,8 +198,8 @@ class Peer:
             return
         method, params = message["method"], as_object(message.get("params"))
         if not isinstance(method, str) or self._is_flood(size_bytes):
-            self.dropped += 1
-        elif message.get("id") is not None:
+            return
+        if message.get("id") is not None:
             self._begin_answer(message["id"], method, params)
         else:
             self._take_notice(method, params)
@@ -236,7 +234,6 @@ class Peer:
                 self._take_stray(number)
                 return
         if call is None or call.reply.done():  # of a request that was given up, or once more
-            self.dropped += 1
             self._is_flood(size_bytes)
             return
         error, result = message.get("error"), message.get("result")
@@ -276,8 +273,8 @@ class Peer:
     def _take_notice(self, method: str, params: Json) -> None:
         self._notices += 1
         if self._notices > _NOTICES:
-            self.dropped += 1
-        elif method == "notifications/progress":
+            return
+        if method == "notifications/progress":
             self._take_progress(params)
         elif method == "notifications/cancelled":
             number = params.get("requestId")
@@ -292,7 +289,6 @@ class Peer:
         call = self._calls.get(token) if type(token) is int else None
         now = time.monotonic()
         if call is None or call.on_progress is None or now - call.told_s < _PROGRESS_S:
-            self.dropped += 1
             return
         call.told_s = now
         task = asyncio.ensure_future(_tell(call.on_progress, params))

@@ -44,25 +44,22 @@ _ENV = {
 }
 """Caches are no part of the files that the agent leaves."""
 
+_GIT = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "safe.bareRepository": "explicit",
+    "core.attributesFile": "/dev/null",
+    "gpg.program": "/bin/false",
+    "protocol.allow": "never",
+    "safe.directory": "*",
+}
 QUIET = {
     "GIT_EXTERNAL_DIFF": "",
     "GIT_GRAFT_FILE": "/dev/null",
     "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_CONFIG_COUNT": "7",
-    "GIT_CONFIG_KEY_0": "core.hooksPath",
-    "GIT_CONFIG_VALUE_0": "/dev/null",
-    "GIT_CONFIG_KEY_1": "core.fsmonitor",
-    "GIT_CONFIG_VALUE_1": "false",
-    "GIT_CONFIG_KEY_2": "safe.bareRepository",
-    "GIT_CONFIG_VALUE_2": "explicit",
-    "GIT_CONFIG_KEY_3": "core.attributesFile",
-    "GIT_CONFIG_VALUE_3": "/dev/null",
-    "GIT_CONFIG_KEY_4": "gpg.program",
-    "GIT_CONFIG_VALUE_4": "/bin/false",
-    "GIT_CONFIG_KEY_5": "protocol.allow",
-    "GIT_CONFIG_VALUE_5": "never",
-    "GIT_CONFIG_KEY_6": "safe.directory",
-    "GIT_CONFIG_VALUE_6": "*",
+    "GIT_CONFIG_COUNT": str(len(_GIT)),
+    **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(_GIT)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_GIT.values())},
 }
 """The variables of verifiers: programs that git's own files name do not run."""
 

@@ -198,7 +198,7 @@ class ToolServerWorld(World):
     def _add(self, running: Running, reply: ToolReply) -> None:
         seconds = (utc_now() - running.began_at).total_seconds()
         text = clip(reply.text, _TEXT_CHARS)
-        self.calls.add(ServerCall(running.tool, running.recorded, reply.is_error, text, seconds))
+        self.calls.append(ServerCall(running.tool, running.recorded, reply.is_error, text, seconds))
 
     async def _give_up(self) -> None:
         """End a call that waits for an answer. It counts as a call: it may have done something."""
@@ -331,7 +331,7 @@ class ToolServerWorld(World):
                 name = str(action["tool"])
                 called = self._launch.names.get(name, name)
                 found.append(ServerCall(called, action["args"], is_error, text, 0.0))
-        self.calls.become(found)
+        self.calls[:] = found
 
     async def stop_agent(self) -> None:
         """Stop the server as grading begins, until the agent goes on."""

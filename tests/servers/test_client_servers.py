@@ -205,6 +205,9 @@ def test_the_entry_of_a_project_comes_before_that_of_all(person: Path) -> None:
         ('{"source": "extension", "settings": {}}', "mcp:npx"),
         ('{"command": "x", "env": {"KEY": "${input:key}"}}', "input:key.*TOKEN"),
         ('{"command": "x", "args": ["${env:UNSET_THERE}"]}', "UNSET_THERE"),
+        ('{"command": "x", "envFile": "${workspaceFolder}/no-such-file"}', "no-such-file"),
+        ('{"command": "x", "env": ["TOKEN"]}', "vscode/ours"),
+        ('{"command": ["x"]}', "mcp:npx"),
     ],
 )
 def test_an_entry_that_its_client_alone_can_start_is_told(

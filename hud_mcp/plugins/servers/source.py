@@ -117,8 +117,15 @@ def _is_entry(written: Written) -> bool:
     return len(written.command) == 1 and bool(_ENTRY.fullmatch(word)) and not Path(word).exists()
 
 
+def _with_entry(written: Written) -> Written:
+    """Return a source with a client's entry in place of its name, if it names one."""
+    try:
+        return _of_client(written) if _is_entry(written) else written
+    except (AttributeError, OSError, TypeError, ValueError) as exc:
+        raise InvalidEnvironment(f"The entry {written.command[0]} cannot be read: {exc}") from exc
+
+
 def _of_client(written: Written) -> Written:
-    """Return the command or the address of a client's entry in place of its name."""
     client, _, name = written.command[0].partition("/")
     entry: Json = service("client entries")(client, name, Path(written.options.get("at", "")))
     url = next((entry[key] for key in _URLS if isinstance(entry.get(key), str)), None)
@@ -134,7 +141,7 @@ def _of_client(written: Written) -> Written:
     ends = {f"the last word of {n}": each.rpartition(" ")[2] for n, each in sent.items()}
     private |= sent if url is None else ends
     private = {n: each for n, each in private.items() if len(each) >= LEAST_SECRET_CHARS}
-    kind = "sse" if words[0].rstrip("/").endswith("/sse") else ""  # where its client tries both
+    kind = "sse" if urlsplit(words[0]).path.rstrip("/").endswith("/sse") else ""  # clients try both
     options = {"name": _plain(name), **written.options}
     return Written(command, written.env, options, sent, private, entry.get("type", kind) == "sse")
 
@@ -233,7 +240,7 @@ def _load(source: str) -> list[Environment]:
     if "in" in written.options:
         return _replace(written, lasting)
     if lasting not in _made:
-        written = _of_client(written) if _is_entry(written) else written
+        written = _with_entry(written)
         spec, folder = _make(written, source), Path.cwd()
         program = None if written.url else find_program(written.command, folder)
         host = urlsplit(written.url or "").hostname or ""
@@ -271,7 +278,7 @@ def _replace(written: Written, lasting: str) -> list[Environment]:
             "and leave name= out."
         )
     (old,) = served
-    written = _of_client(written) if _is_entry(written) else written
+    written = _with_entry(written)
     spec = _make(written, lasting, cast("ToolServer", old.world))
     spec.check(old.folder)
     program = find_program(spec.command, old.folder) if spec.command else None

@@ -1,14 +1,15 @@
-"""A server on the SDK, which speaks both eras: `python sdk_server.py [sse]`."""
+"""A server on the SDK, which speaks both eras: `python sdk_server.py [sse|http]`."""
 
 import asyncio
 import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
+from pydantic import Field
 
 server = MCPServer("notes", version="1.2", instructions="Keep notes.")
 
@@ -74,16 +75,26 @@ def variable(name: str) -> str:
     return os.environ.get(name, "")
 
 
-def serve_events() -> None:
-    """Serve the older HTTP with events, on a free port."""
+@server.tool()
+def route(
+    place: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Place"})], count: int = 1
+) -> str:
+    """Go to a place, which a header repeats."""
+    return f"{place} {count}"
+
+
+def serve_web(app: Any) -> None:
+    """Serve on a free port."""
     listening = socket.create_server(("127.0.0.1", 0))
     print("listening on", listening.getsockname()[1], flush=True)
-    serving = uvicorn.Server(uvicorn.Config(server.sse_app(), log_level="error"))
+    serving = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     asyncio.run(serving.serve(sockets=[listening]))
 
 
 if __name__ == "__main__":
     if "sse" in sys.argv:
-        serve_events()
+        serve_web(server.sse_app())
+    elif "http" in sys.argv:
+        serve_web(server.streamable_http_app())
     else:
         server.run()

@@ -24,6 +24,8 @@ class Http(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer one message."""
+        with Path("requests").open("a") as requests:
+            requests.write(f"{self.headers}\n")
         given = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if "id" not in given:
             self.send_response(202)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from peers import stdio_peer
 from phoenix import phoenix
-from running_servers import listening, plain, stored_in
+from running_servers import SDK_SERVER, listening, plain, stored_in
 from waiting import PATIENCE_S
 
 from hud_mcp import Opening
@@ -42,6 +42,23 @@ async def add_note(server: ToolServerWorld, note: str = "tea"):
         again = await tools.call("add", note="x")
     yield float(left.stdout == note + "\\n" and again.structured == {{"count": 2}})
 """
+ROUTED = {
+    place: f"""
+from hud_mcp import Capability, Environment, ToolServer
+
+env = Environment("routes", {how})
+
+
+@env.template(description="Go")
+async def go():
+    yield "Go."
+    yield 1.0
+"""
+    for place, how in {
+        "elsewhere": "world=ToolServer(url={url!r})",
+        "published": "capabilities=[Capability.mcp(name='there', url={url!r})]",
+    }.items()
+}
 ELSEWHERE = """
 from hud_mcp import Environment, ToolServer, ToolServerWorld
 
@@ -152,11 +169,27 @@ async def test_a_strange_server_elsewhere_is_told_in_a_sentence(how: str, tmp_pa
     """No key goes to another host, and nothing grows without an end."""
     words = [str(HERE / "strange_http_server.py"), how]
     with (
-        listening(tmp_path / "other", plain()) as other,
+        listening(tmp_path / "other", [*words[:1], "good"]) as other,
         listening(tmp_path / "theirs", [*words, other]) as url,
     ):
         said = await told(ToolServer(url=url, headers={"X-Key": "a constant key"}), tmp_path)
     assert STRANGE[how] in said
+    assert "a constant key" in (tmp_path / "theirs" / "requests").read_text()
+    assert not (tmp_path / "other" / "requests").exists()
+
+
+@pytest.mark.parametrize("place", ROUTED)
+async def test_headers_repeat_the_arguments_that_a_schema_marks(place: str, tmp_path: Path) -> None:
+    """A server of the newer era refuses a call without them; values have any letters."""
+    with listening(tmp_path / "theirs", [*SDK_SERVER[1:], "http"]) as url:
+        (tmp_path / "sdk_env.py").write_text(ROUTED[place].format(url=url))
+        async with stdio_peer(tmp_path, (str(tmp_path / "sdk_env.py"),)) as peer:
+            task = await peer.start("go")
+            names = [tool.name for tool in (await peer.client.list_tools()).tools]
+            (name,) = [each for each in names if each.endswith("route")]
+            for where in ("north", "Ubersee \u00fc\n1"):
+                went = await peer.ok(name, session=task.session, place=where, count=2)
+                assert went.text == f"{where} 2"
 
 
 async def told(spec: ToolServer, folder: Path) -> str:

@@ -44,6 +44,7 @@ class HttpWire:
         url: The address. Redirects to another host are not followed.
         headers: More headers of each request.
         sse: Whether it speaks the older HTTP with events of 2024, and not streamable HTTP.
+        schemas: The schemas of tools, by name: they mark arguments that headers repeat.
         tunnel: Opens the way to a Unix socket that leads to the server, in place of the network.
         close_input: A function for `close_input`, such as one that ends the server's own input.
     """
@@ -54,12 +55,13 @@ class HttpWire:
         *,
         headers: Mapping[str, str] | None = None,
         sse: bool = False,
+        schemas: dict[str, Any] | None = None,
         tunnel: Callable[[], AbstractAsyncContextManager[str]] | None = None,
         close_input: Callable[[], None] = lambda: None,
     ) -> None:
-        self._url = url
         self._headers = dict(headers or {})
-        self._sse = sse
+        self._url, self._sse = url, sse
+        self._schemas = schemas if schemas is not None else dict[str, Any]()  # it may grow
         self._tunnel = tunnel
         self._close_input = close_input
         self._waiting: asyncio.Queue[Json] = asyncio.Queue(_WAITING)
@@ -156,6 +158,9 @@ class HttpWire:
         headers = {"mcp-protocol-version": modern, "mcp-method": str(method)}
         if name := _NAMES.get(str(method)):
             headers["mcp-name"] = libraries.encode_header_value(str(params.get(name)))
+        if method == "tools/call":
+            marked = libraries.x_mcp_header_map(self._schemas.get(str(params.get("name"))))
+            headers |= libraries.mcp_param_headers(marked, as_object(params.get("arguments")))
         return headers
 
     async def _read(self, reading: AsyncIterator[Any], receiver: Receiver) -> None:

@@ -110,6 +110,7 @@ class Instance:
     Attributes:
         era: The terms of the connection.
         died: The sentence on its end; None while it can be asked.
+        schemas: The schemas of its tools by name, as far as they are known.
     """
 
     def __init__(self, launch: Launch, peer: Peer, started: "_Started | None") -> None:
@@ -117,10 +118,10 @@ class Instance:
         self._name, self._masker = launch.name, launch.masker
         self._peer = peer
         self._sandbox, self._process, self._errors = started or (None, None, None)
-        self._running = ""
-        self._closed = False
+        self._running, self._closed = "", False
         self.era = Era("")
         self.died: str | None = None
+        self.schemas: dict[str, Any] = {}
         self._watching: asyncio.Task[None] | None = None
         if self._process is not None:
             self._watching = asyncio.create_task(self._watch(self._process))
@@ -144,12 +145,14 @@ class Instance:
 
         If this fails or is cancelled, nothing of it runs on.
         """
-        started = None
-        wire: Wire = HttpWire(launch.url or "", headers=launch.headers, sse=launch.sse)
+        schemas = {str(each.get("name")): each.get("inputSchema") for each in launch.listed or ()}
+        http = partial(HttpWire, headers=launch.headers, sse=launch.sse, schemas=schemas)
+        started, wire = None, cast("Wire", http(launch.url or ""))
         if sandbox is not None:
-            wire, started = await _spawn(launch, sandbox)
+            wire, started = await _spawn(launch, sandbox, http)
         peer = Peer(wire, on_request=on_request, on_notice=on_notice)
         instance = cls(launch, peer, started)
+        instance.schemas = schemas
         try:
             await instance._begin()
         except BaseException:
@@ -319,7 +322,9 @@ class Instance:
 _Started = tuple[Sandbox, Process, _Errors]
 
 
-async def _spawn(launch: Launch, sandbox: Sandbox) -> tuple[Wire, _Started]:
+async def _spawn(
+    launch: Launch, sandbox: Sandbox, http: Callable[..., HttpWire]
+) -> tuple[Wire, _Started]:
     """Start a server's process, and return the way to it."""
     ours, theirs = _pipes()
     port = launch.port
@@ -338,7 +343,7 @@ async def _spawn(launch: Launch, sandbox: Sandbox) -> tuple[Wire, _Started]:
     if port is not None:
         tunnel = partial(inside, sandbox, port, timeout_s=launch.start_s)
         url = f"http://127.0.0.1:{port}/mcp"
-        wire = HttpWire(url, tunnel=tunnel, close_input=wire.close)
+        wire = http(url, tunnel=tunnel, close_input=wire.close)
     return wire, (sandbox, process, _Errors(ours[2]))
 
 

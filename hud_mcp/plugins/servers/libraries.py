@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator as Draft202012Validator
     from jsonschema.exceptions import SchemaError as SchemaError
     from mcp.shared.inbound import encode_header_value as encode_header_value
+    from mcp.shared.inbound import find_invalid_x_mcp_header as find_invalid_x_mcp_header
+    from mcp.shared.inbound import mcp_param_headers as mcp_param_headers
+    from mcp.shared.inbound import x_mcp_header_map as x_mcp_header_map
     from mcp.shared.message import ClientMessageMetadata as ClientMessageMetadata
     from mcp.shared.message import SessionMessage as SessionMessage
     from mcp_types import jsonrpc_message_adapter as jsonrpc_message_adapter

@@ -17,6 +17,7 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.base import libraries as base_libraries
+from hud_mcp.base.text import clip
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.servers import libraries
 from hud_mcp.plugins.servers.install import cache_folder
@@ -188,6 +189,8 @@ def _fault(entry: Json) -> str | None:
         return "its schema is not that of an object"
     if not isinstance(as_object(schema).get("properties", {}), dict):
         return "its schema has no usable properties"
+    if fault := libraries.find_invalid_x_mcp_header(as_object(schema)):
+        return clip(fault, 200)
     if as_object(entry.get("execution")).get("taskSupport") == "required":
         return "it runs as a task of MCP 2025-11-25 alone, which is not spoken here"
     return None

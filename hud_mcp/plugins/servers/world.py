@@ -173,6 +173,7 @@ class ToolServerWorld(World):
             EnvironmentFailed: The server is gone, or broke the protocol.
         """
         instance = await self._running()
+        instance.schemas.setdefault(tool.called, tool.listed.get("inputSchema"))
         exchange = exchange or Exchange()
         if exchange.state is None and self._asks.is_expired:
             await self._give_up()

@@ -349,11 +349,8 @@ async def _spawn(
 
 def _pipes() -> tuple[list[int], list[int]]:
     """Return our ends of its standard input, output and error, and its own."""
-    pairs = [os.pipe() for _ in range(3)]
-    ends = [
-        (write, read) if index == 0 else (read, write) for index, (read, write) in enumerate(pairs)
-    ]
-    return [ours for ours, _ in ends], [theirs for _, theirs in ends]
+    (stdin, to), (out, stdout), (errors, stderr) = (os.pipe() for _ in range(3))
+    return [to, out, errors], [stdin, stdout, stderr]
 
 
 def _close(fds: Sequence[int]) -> None:

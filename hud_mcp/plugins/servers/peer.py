@@ -78,10 +78,6 @@ async def refuse(method: str, params: Json) -> Json:
     raise RemoteError(METHOD_NOT_FOUND, f"This client has no {clip(method, _SHOWN_CHARS)}.")
 
 
-def _ignore(method: str, params: Json) -> None:
-    del method, params
-
-
 @dataclass(eq=False, slots=True)
 class _Call:
     reply: "asyncio.Future[Json]"
@@ -109,7 +105,7 @@ class Peer:
         wire: Wire,
         *,
         on_request: AnswerRequest = refuse,
-        on_notice: Callable[[str, Json], None] = _ignore,
+        on_notice: Callable[[str, Json], None] = lambda _method, _params: None,
     ) -> None:
         self.died: str | None = None
         self.banner = ""
@@ -147,7 +143,8 @@ class Peer:
 
         If this call is cancelled, the server is told to stop, and can be used further.
         """
-        self._check()
+        if self.died is not None:
+            raise PeerEnded(self.died)
         self._last += 1
         number = self._last
         reply: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
@@ -325,10 +322,6 @@ class Peer:
     def _break(self, why: str) -> None:
         self._wire.close()
         self.ended(why)
-
-    def _check(self) -> None:
-        if self.died is not None:
-            raise PeerEnded(self.died)
 
 
 async def _tell(on_progress: OnProgress, params: Json) -> None:

@@ -122,6 +122,28 @@ async def test_a_session_goes_on_over_its_files_after_the_death_of_our_server(
 
 
 @pytest.mark.long
+async def test_a_step_that_changes_no_file_is_kept_over_a_death_of_our_server(
+    source: Path, tmp_path: Path
+) -> None:
+    """Its snapshot is the one before, and the session has its files and its calls."""
+    async with phoenix(tmp_path, (str(source),)) as bird:
+        started = await bird.call("start_task", environment="notes", task="add_note")
+        session = started["structuredContent"]["session"]
+        await bird.call("add", session=session, note="tea")
+        for _ in range(2):
+            seen = await bird.call("look", session=session, path="notes.txt")
+            assert seen["content"][0]["text"] == "milk\ntea\n", seen
+        await bird.kill_and_start()
+        again = await bird.call("look", session=session, path="notes.txt")
+        assert again["content"][0]["text"] == "milk\ntea\n", again
+        await bird.kill_and_start()
+        status = await bird.call("task_status", session=session)
+        assert status["structuredContent"]["steps"] == 4, status
+        graded = await bird.call("response", session=session, answer="done")
+        assert graded["structuredContent"]["reward"] == 1.0, graded
+
+
+@pytest.mark.long
 async def test_a_server_that_dies_of_a_call_is_resumed_and_then_its_agents_doing(
     source: Path, tmp_path: Path
 ) -> None:

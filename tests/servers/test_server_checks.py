@@ -64,6 +64,39 @@ def test_a_check_attacks_through_the_tools_of_a_server(
     assert "1 proven, 0 unproven, 1 failed" in told
 
 
+BESIDE = """
+import hud_mcp
+
+box = Environment("box", world=hud_mcp.Shell())
+
+
+@box.template(id="diary")
+async def diary(shell: hud_mcp.ShellWorld, day: str = "2026-07-15"):
+    yield "Write into diary.txt: the fifteenth of July."
+    left = await shell.run("cat diary.txt")
+    yield grade_checks({"written": "fifteenth" in left.output})
+
+
+@diary.oracle
+async def _(agent: Agent, day: str = "2026-07-15"):
+    await agent.custom("run", command="echo the fifteenth > diary.txt")
+    return "done"
+"""
+
+
+@pytest.mark.long
+def test_a_check_takes_no_word_of_another_world_for_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor a default that every schema shows: `step` says "done", and a refusal says the day."""
+    monkeypatch.setenv("HUD_MCP_STORE", str(tmp_path / "store.sqlite3"))
+    mine = MINE.replace("SERVER", repr(str(PLAIN_SERVER))).replace("@weak.oracle\n", "")
+    (tmp_path / "env.py").write_text(mine + BESIDE)
+    done = run(tmp_path, "check", "env.py", "--repeat", "1", "--filter", "*[dy]")
+    told = done.stdout + done.stderr
+    assert "2 proven, 0 unproven, 0 failed" in told
+
+
 def test_rows_without_their_server_are_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +120,9 @@ def test_rows_without_their_server_are_not_run(
     alone = run(tmp_path, "eval", "lost.jsonl", "--env", "env.py", "--agent", "nop")
     assert alone.returncode != 0
     assert "doctor --fix" in alone.stderr
+    checked = run(tmp_path, "check", "rows.jsonl", "--env", "env.py", "--repeat", "1")
+    assert "doctor --fix" in checked.stdout, checked.stdout + checked.stderr
+    assert "0 failed" in checked.stdout
     found = run(tmp_path, "doctor", "env.py", "--json")
     (finding,) = [
         e for e in json.loads(found.stdout)["findings"] if e["name"].startswith("server ")

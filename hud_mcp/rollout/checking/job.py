@@ -16,7 +16,7 @@ from hud_mcp.environment.taskset import Taskset, is_like
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.loading.provenance import why_not_runnable
-from hud_mcp.loading.source import declared_tasks, load_environments
+from hud_mcp.loading.source import declared_tasks, load_environments, narrow_sources
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.rollout.attempt import Attempt, Bounds
@@ -39,16 +39,25 @@ from hud_mcp.values.action import Value
 
 @dataclass
 class Wanted:
-    """The tasks of a proof, each of which fits its environment, and verdicts on the others."""
+    """The tasks of a proof, each of which fits its environment, and verdicts on the others.
+
+    `unserved` has the environments whose worlds cannot be opened here, with the reasons.
+    """
 
     tasks: list[Task] = field(default_factory=list[Task])
     judged: list[TaskVerdict] = field(default_factory=list[TaskVerdict])
+    unserved: dict[str, str] = field(default_factory=dict[str, str])
     _by_id: dict[str, Task] = field(default_factory=dict[str, Task])
 
     def keep_like(self, pattern: str) -> None:
         """Keep only the tasks that match a pattern by id, environment or template."""
         self.tasks = [t for t in self.tasks if is_like(pattern, t.env, t.id, t.template)]
         self.judged = [v for v in self.judged if is_like(pattern, v.environment, v.task)]
+
+    def look_at(self, environments: Iterable[Environment]) -> None:
+        """Find out which worlds cannot be opened here; this may install a package."""
+        missing = {e.name: e.world.missing(e.folder) for e in environments}
+        self.unserved |= {name: f"its world {why}" for name, why in missing.items() if why}
 
     def add(self, task: Task, catalogue: Catalogue, place: str | None = None) -> None:
         """Add a task. One that does not fit its environment has failed.
@@ -62,7 +71,8 @@ class Wanted:
             at = f"{place}: " if place else ""
             self.judged.append(_judged(task.id, task.env, f"{at}It does not fit. {exc}", "failed"))
             return
-        if (why := why_not_runnable(bound)) is not None:
+        why = why_not_runnable(bound) or self.unserved.get(bound.env)
+        if why is not None:
             self.judged.append(_judged(bound.id, bound.env, f"It does not run here: {why}."))
             return
         if (other := self._by_id.get(bound.id)) is not None:
@@ -81,6 +91,7 @@ def rows_wanted(
     places: Mapping[str, str | None],
 ) -> None:
     """Add the rows of a taskset, with the file and the line of each by its id."""
+    wanted.look_at(environments)
     catalogue = Catalogue(environments)
     for task in tasks:
         wanted.add(task, catalogue, places.get(task.id))
@@ -91,6 +102,7 @@ def templates_wanted(wanted: Wanted, environments: Sequence[Environment]) -> Non
 
     A template is unproven if an argument has neither a default nor an example.
     """
+    wanted.look_at(environments)
     catalogue = Catalogue(environments)
     for task in declared_tasks(environments):
         wanted.add(task, catalogue)
@@ -272,6 +284,9 @@ async def begin_proof(
             probes.append(_distinct(derived, taken))
             taken.add(probes[-1].id)
     how = how.model_copy(update={"judged": tuple(wanted.judged)})
+    if wanted.unserved:
+        here = narrow_sources(how.sources, {task.env for task in wanted.tasks})
+        how = how.model_copy(update={"sources": tuple(here)})
     job = Job(
         name=f"check {name}",
         taskset=name,

@@ -47,8 +47,9 @@ _ANSWERS = frozenset(REGISTERED)
 class Candidate:
     """A value that an agent should find nowhere but in the prompt, and its place in words.
 
-    `by_default` marks an argument's default that the row leaves out. A `certain` value surely is
-    the expected answer. A probe tries a value that `may_answer`.
+    `by_default` marks an argument's default that the row leaves out. Schemas show an argument's
+    default as `told`. A `certain` value surely is the expected answer. A probe tries a value that
+    `may_answer`.
     """
 
     value: str | int | float
@@ -56,6 +57,7 @@ class Candidate:
     origin: str
     argument: str | None = None
     by_default: bool = False
+    told: bool = False
     certain: bool = False
     may_answer: bool = True
 
@@ -163,7 +165,10 @@ def _of_arguments(task: Task, environment: Environment) -> Iterator[Candidate]:
         for leaf in _leaves(value):
             if leaf in known and not certain:
                 continue  # the schema shows every possible value anyway
-            yield Candidate(leaf, name, origin, name, by_default=by_default, certain=certain)
+            told = leaf in _leaves(schema.get("default"))
+            yield Candidate(
+                leaf, name, origin, name, by_default=by_default, told=told, certain=certain
+            )
 
 
 def _of_metadata(task: Task) -> Iterator[Candidate]:
@@ -367,7 +372,7 @@ def _is_bad(
     if candidate.certain:
         return True
     telling = isinstance(candidate.value, str) and len(candidate.value) >= _TELLING_CHARS
-    return each.kind == "error" and telling
+    return each.kind == "error" and telling and not candidate.told
 
 
 def _without(each: Seen, told: set[str], prompt: str) -> Seen:

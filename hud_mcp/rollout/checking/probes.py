@@ -146,6 +146,12 @@ def hud_calls(task: Task) -> list[tuple[str, dict[str, Any]]] | None:
     return calls
 
 
+def has_work(environment: Environment) -> bool:
+    """Whether a task can be worked on beside its answer: by actions, or by a world's own tools."""
+    world = environment.world
+    return world.is_destructive or bool(world.actions - {"wait"})  # waiting alone changes nothing
+
+
 def has_oracle(task: Task, environment: Environment) -> bool:
     """Whether something here can solve a task: its template's oracle, or calls in its row.
 
@@ -205,7 +211,8 @@ def _earned_by_nothing(
         yield Probe(
             task=task.id, name=f"value-{name}", kind="value", answer=candidate.text, below=below
         )
-    if acts and has_oracle(task, environment):  # else its answer is all of the work, and so right
+    # Else its answer is all of the work, and so right.
+    if has_work(environment) and has_oracle(task, environment):
         yield Probe(task=task.id, name="value-oracle", kind="value", below=below)
     if isinstance(environment.world, Browser) and environment.world.has_site:
         yield Probe(task=task.id, name="gets", kind="gets", below=below)

@@ -13,7 +13,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.rollout.checking.leaks import Candidate, Leak, Trail, candidates, find_leaks
-from hud_mcp.rollout.checking.probes import Probe, has_oracle, read_probe
+from hud_mcp.rollout.checking.probes import Probe, has_oracle, has_work, read_probe
 from hud_mcp.rollout.checking.solver import Report, read_report
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.values.action import Value
@@ -315,12 +315,11 @@ def _leaks(
     found = candidates(task, environment)
     full = {each.report.answer for each in every if each.is_right_value}
     found = [c.proven("which is graded as right") if c.text in full else c for c in found]
-    acts = bool(environment.world.actions - {"wait"})  # waiting alone changes nothing
     found += [
         Candidate(answer, "oracle", "the oracle's answer", certain=True)
         for each in every
         if each.probe.kind == "oracle" and (answer := each.report.answer)
-        if not acts or answer in full  # where the answer is all of the work
+        if not has_work(environment) or answer in full  # where the answer is all of the work
     ]
     return find_leaks(found, seen, prompt, listed, _trail(every))
 

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from pydantic import Field
 
@@ -42,9 +42,7 @@ class TokenUsage(Value):
     input: int | None = Field(default=None, ge=0)
     output: int | None = Field(default=None, ge=0)
     cached: int | None = Field(default=None, ge=0, description="Input tokens read from a cache.")
-    cache_write: int | None = Field(
-        default=None, ge=0, description="Input tokens written to a cache."
-    )
+    cache_write: int | None = Field(default=None, ge=0, description="Input written to a cache.")
     reasoning: int | None = Field(default=None, ge=0, description="Output tokens of reasoning.")
 
 
@@ -58,20 +56,30 @@ class ModelTurn(Value):
         default_factory=dict, description="Temperature, limits, look, the system prompt's digest."
     )
     text: str | None = Field(default=None, description="Its text beside its calls.")
-    reasoning: str | None = Field(
-        default=None, description="Its reasoning, if the provider returns it."
-    )
+    reasoning: str | None = Field(default=None, description="Its reasoning, if it is returned.")
     calls: tuple[ModelCall, ...] = ()
     usage: TokenUsage = Field(default_factory=TokenUsage)
-    cost_usd: float | None = Field(
-        default=None, ge=0, description="In US dollars; None if its price is unknown."
-    )
+    cost_usd: float | None = Field(default=None, ge=0, description="In US dollars, if it is known.")
     stop_reason: str | None = Field(default=None, description="In the provider's word.")
-    error: str | None = Field(
-        default=None, description="Why there was no reply, if a request finally failed."
-    )
+    error: str | None = Field(default=None, description="Why there is no whole reply, if not.")
     started_at: datetime
     ended_at: datetime
+    dialect: str | None = Field(default=None, description="The wire form that it was asked in.")
+    asked_model: str | None = Field(default=None, description="The model that the agent asked for.")
+    provider_id: str | None = Field(default=None, description="The provider's id of the reply.")
+    messages: tuple[dict[str, Any], ...] = Field(
+        default=(), description="Of the request, those that are new since the turn `after`."
+    )
+    after: int | None = Field(default=None, ge=0, description="The number of the turn before.")
+    repeats: int | None = Field(default=None, ge=0, description="The turn that was asked again.")
+    tools: str | None = Field(default=None, description="The digest of the request's tools.")
+    is_side: bool = Field(default=False, description="A title, a router, a reviewer or its like.")
+    is_broken: bool = Field(default=False, description="The reply broke off.")
+    first_token_s: float | None = Field(default=None, ge=0, description="To the first byte.")
+    last_token_s: float | None = Field(default=None, ge=0, description="To the last byte.")
+    tries: tuple[dict[str, Any], ...] = Field(
+        default=(), description="Those that failed before: `status`, `error`, `waited_s`."
+    )
 
     @property
     def latency_s(self) -> float:
@@ -93,9 +101,9 @@ _MOST_TOKENS, _MOST_USD = 10**12, 10**6
 
 _CUT = "… [cut: {} more characters]"
 
-RedactedField = Literal["reasoning", "text", "calls", "settings", "error"]
+RedactedField = Literal["reasoning", "text", "calls", "settings", "error", "messages"]
 
-REDACTABLE: tuple[RedactedField, ...] = ("reasoning", "text", "calls", "settings", "error")
+REDACTABLE: tuple[RedactedField, ...] = get_args(RedactedField)
 """The removable fields of a turn; its tokens, cost and times stay."""
 
 
@@ -104,6 +112,10 @@ class Redaction(Value):
 
     fields: tuple[RedactedField, ...]
     at: datetime
+
+
+TurnSource = Literal["gateway"]
+"""The teller of a turn that is neither the agent nor the client: no call of a tool can set it."""
 
 
 class RecordedTurn(ModelTurn):
@@ -118,6 +130,9 @@ class RecordedTurn(ModelTurn):
         ge=0,
         description="How many there were at the next turn: it led to the steps from "
         "`before_step` up to but not including this one.",
+    )
+    source: TurnSource | None = Field(
+        default=None, description="`gateway` if it was seen on its way; None if it was reported."
     )
     redactions: tuple[Redaction, ...] = ()
 
@@ -138,10 +153,15 @@ class RecordedTurn(ModelTurn):
             had = (*had, name) if getattr(self, name) else had
         if not had:
             return self
-        empty: dict[str, Any] = {"calls": (), "settings": {}}
+        empty: dict[str, Any] = {"calls": (), "settings": {}, "messages": ()}
         changes: dict[str, Any] = {name: empty.get(name) for name in had}
         marker = Redaction(fields=had, at=at)
         return self.model_copy(update={**changes, "redactions": (*self.redactions, marker)})
+
+
+def counted(turns: Sequence[RecordedTurn]) -> Sequence[RecordedTurn]:
+    """Return the turns that count: reports of an agent do not, beside those of a gateway."""
+    return [turn for turn in turns if turn.source is not None] or turns
 
 
 def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
@@ -164,14 +184,13 @@ def _fitted(told: dict[str, Any], most_bytes: int) -> dict[str, Any]:
     room, kept = most_bytes, told
     while room and _size(kept) > most_bytes:
         room //= 2
-        names = ("model", "text", "reasoning", "stop_reason", "error")
-        kept = {**told, **{name: _cut(told[name], room) for name in names}}
-        kept["settings"] = _cut_settings(told["settings"], room)
+        kept = {name: _cut(v, room) if isinstance(v, str) else v for name, v in told.items()}
         kept["calls"] = _cut_calls(told["calls"], room)
+        kept |= {n: _cut_json(told[n], room) for n in ("settings", "messages", "tries")}
     return kept
 
 
-def _size(told: dict[str, Any]) -> int:
+def _size(told: Any) -> int:
     return len(json.dumps(told, default=str))
 
 
@@ -185,9 +204,22 @@ def _cut(text: str | None, most_chars: int) -> str | None:
     return text[:most_chars] + _CUT.format(len(text) - most_chars)
 
 
-def _cut_settings(settings: dict[str, Any], most_chars: int) -> dict[str, Any]:
-    text = json.dumps(settings)
-    return settings if len(text) <= most_chars else {"cut": f"{len(text)} characters"}
+def _cut_json(value: Any, most_chars: int) -> Any:
+    """Return an object or a list with its long texts cut, or a mark if that does not do."""
+    kept, longest = value, most_chars
+    while longest and _size(kept) > most_chars:
+        longest //= 2
+        kept = _cut_texts(value, longest)
+    mark = {"cut": f"{_size(value)} characters"}
+    return kept if _size(kept) <= most_chars else mark if isinstance(value, dict) else [mark]
+
+
+def _cut_texts(value: Any, most_chars: int) -> Any:
+    if isinstance(value, dict):
+        return {k: _cut_texts(v, most_chars) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_cut_texts(each, most_chars) for each in cast("list[Any]", value)]
+    return _cut(value, most_chars) if isinstance(value, str) else value
 
 
 def _cut_calls(calls: Sequence[dict[str, Any]], most_chars: int) -> list[dict[str, Any]]:
@@ -210,6 +242,9 @@ def _cut_calls(calls: Sequence[dict[str, Any]], most_chars: int) -> list[dict[st
 NumberT = TypeVar("NumberT", int, float)
 
 
+_SUMS = ["turns", "input", "output", "cached", "cost_usd", "priced", "model_s", "environment_s"]
+
+
 class ModelUse(Value):
     """The sum over turns; a figure that no turn tells is None, and never 0."""
 
@@ -223,6 +258,9 @@ class ModelUse(Value):
     priced: int = Field(default=0, description="How many turns those are.")
     model_s: float = Field(default=0.0, description="Seconds from requests to whole replies.")
     environment_s: float = Field(default=0.0, description="Seconds of all steps.")
+    source: TurnSource | None = Field(
+        default=None, description="`gateway` if these turns alone were seen on their way."
+    )
 
     @classmethod
     def sum_of(cls, uses: "Iterable[ModelUse | None]") -> "ModelUse | None":
@@ -230,16 +268,7 @@ class ModelUse(Value):
         told = [use for use in uses if use is not None]
         if not told:
             return None
-        return cls(
-            turns=sum(use.turns for use in told),
-            input=sum_told(use.input for use in told),
-            output=sum_told(use.output for use in told),
-            cached=sum_told(use.cached for use in told),
-            cost_usd=sum_told(use.cost_usd for use in told),
-            priced=sum(use.priced for use in told),
-            model_s=sum(use.model_s for use in told),
-            environment_s=sum(use.environment_s for use in told),
-        )
+        return cls.model_validate({n: sum_told(getattr(use, n) for use in told) for n in _SUMS})
 
     def per(self, tasks: int) -> str:
         """Return the means over so many tasks in one line."""
@@ -249,21 +278,17 @@ class ModelUse(Value):
             parts.append(f"{_told(means[0])} tokens in, {_told(means[1])} out")
         if self.cost_usd is not None:
             parts.append(f"${self.cost_usd / tasks:.4f}")
-        times = (
-            f"model {self.model_s / tasks:.1f} s, environment {self.environment_s / tasks:.1f} s"
-        )
-        return "; ".join([*parts, times])
+        model_s, world_s = self.model_s / tasks, self.environment_s / tasks
+        return "; ".join([*parts, f"model {model_s:.1f} s, environment {world_s:.1f} s"])
 
     def __str__(self) -> str:
         """Return the figures in one line."""
-        turns = f"{self.turns} turn" if self.turns == 1 else f"{self.turns} turns"
-        parts = [turns]
+        parts = [f"{self.turns} turn{'s' * (self.turns != 1)}"]
         if self.input is not None or self.output is not None:
             cached = f" ({self.cached:,} cached)" if self.cached else ""
             parts.append(f"{_told(self.input)} tokens in{cached}, {_told(self.output)} out")
-        parts.append(self.cost_text)
-        parts.append(f"model {self.model_s:.1f} s, environment {self.environment_s:.1f} s")
-        return "; ".join(parts)
+        times = f"model {self.model_s:.1f} s, environment {self.environment_s:.1f} s"
+        return "; ".join([*parts, self.cost_text, times])
 
     @property
     def cost_text(self) -> str:

@@ -1,0 +1,1 @@
+"""A gateway between an agent that brings its own model and the provider of that model."""

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from pydantic_ai import exceptions as exceptions
     from pydantic_ai import messages as messages
     from pydantic_ai.direct import model_request as model_request
+    from pydantic_ai.direct import model_request_stream as model_request_stream
     from pydantic_ai.models import ModelRequestParameters as ModelRequestParameters
     from pydantic_ai.models.anthropic import AnthropicModel as AnthropicModel
     from pydantic_ai.models.google import GoogleModel as GoogleModel
     from pydantic_ai.models.openai import OpenAIChatModel as OpenAIChatModel
     from pydantic_ai.models.openai import OpenAIResponsesModel as OpenAIResponsesModel
+    from pydantic_ai.output import OutputObjectDefinition as OutputObjectDefinition
     from pydantic_ai.providers.anthropic import AnthropicProvider as AnthropicProvider
     from pydantic_ai.providers.google import GoogleProvider as GoogleProvider
     from pydantic_ai.providers.openai import OpenAIProvider as OpenAIProvider

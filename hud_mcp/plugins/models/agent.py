@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _FIRST_GUESS_TOKENS = 2_000
 _CHARS_A_TOKEN = 4
+_SCREEN_TOKENS = 5_000
+"""More than a provider's own computer tool takes, and what a dialect puts around tools."""
 _NAMED_CHARS = 100
 _ARGUMENT_CHARS = 1_000
 """The length of recorded arguments that a model wrote and that are no call."""
@@ -104,6 +106,8 @@ class _Dialogue:
         self._history = History(system, keep_images=options.keep_images)
         self._spending = requests.spending.of_run()
         self._tokens = _FIRST_GUESS_TOKENS
+        # A token has at least one byte, so that bytes are a bound.
+        self._given = _SCREEN_TOKENS + len(system.encode()) + sum(map(_size, self._tools))
         self._asked = False
 
     async def work(self) -> None:
@@ -140,6 +144,8 @@ class _Dialogue:
                 self._tools,
                 pauses=self._agent.pauses,
                 guess=self._tokens,
+                given=self._given + self._history.new_tokens,
+                run=self._spending,
                 check=self._check,
             )
         except (BoundReached, MachineFailed, OperatorFailed) as exc:
@@ -150,7 +156,8 @@ class _Dialogue:
         self._agent.report(reply.turn)
         usage = reply.turn.usage
         self._tokens = (usage.input or self._tokens) + (usage.output or 0)
-        self._spending.add(reply.turn.cost_usd)
+        self._given = self._tokens
+        self._requests.spending.need_count(reply.turn.cost_usd)
         return reply
 
     def _check(self) -> None:
@@ -203,6 +210,11 @@ def _arguments_of(call: "ToolCallPart") -> dict[str, Any] | None:
     if given is None:
         return None
     return {name: value for name, value in given.items() if name != "session"}
+
+
+def _size(tool: "ToolDefinition") -> int:
+    schema = orjson.dumps(tool.parameters_json_schema)
+    return len(f"{tool.name}{tool.description}".encode()) + len(schema)
 
 
 def _screen_of(requests: Requests, agent: Agent) -> Screen | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
     from pydantic_ai.tools import ToolDefinition
 
+_PICTURE_TOKENS = 5_000
 _BOUND = ("session",)
 """The arguments that a model need not pass. It has only one session."""
 
@@ -183,6 +184,8 @@ class History:
         self._keep_images = keep_images
         self._messages: list[ModelMessage] = []
         self._ids: set[str] = set()
+        self.new_tokens = 0
+        """The most tokens of what no reply has followed yet."""
 
     def say(self, text: str) -> None:
         """Add a message to the model."""
@@ -196,6 +199,7 @@ class History:
             parts.append(kinds.TextPart(_EMPTY))
         mended = replace(response, parts=parts)
         self._messages.append(mended)
+        self.new_tokens = 0
         return mended.tool_calls
 
     def _mended(self, part: Any) -> Any:
@@ -237,8 +241,16 @@ class History:
     def _request(self, *parts: Any) -> None:
         # A page or a program may show half a character, and no request can hold one.
         mended = [replace(part, content=_mended_content(part.content)) for part in parts]
+        self.new_tokens += sum(_most_tokens(part.content) for part in mended)
         request = models.messages.ModelRequest(parts=mended, instructions=self._system)
         self._messages.append(request)
+
+
+def _most_tokens(content: Any) -> int:
+    """Return a bound of a content's tokens, each of which has a byte of text or of a picture."""
+    if isinstance(content, list):
+        return sum(map(_most_tokens, cast("list[Any]", content)))
+    return len(content.encode()) if isinstance(content, str) else _PICTURE_TOKENS
 
 
 def _mended_content(content: Any) -> Any:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from hud_mcp.agents.kind import AgentOptions
+from hud_mcp.agents.kind import ANY_MODEL, AgentOptions
 from hud_mcp.base.text import read_text_bytes
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.values.option import Option
@@ -107,6 +107,9 @@ class ModelOptions(AgentOptions):
     rpm: Annotated[int | None, Option("Model", metavar="N", is_rare=True, may_change=True)] = Field(
         default=None, ge=1, description="The most requests per minute, over all runs."
     )
+    max_turns: Annotated[
+        int | None, Option("Model", metavar="N", is_rare=True, may_change=True)
+    ] = Field(default=None, ge=1, description="The most replies of the model in one run.")
     tpm: Annotated[int | None, Option("Model", metavar="N", is_rare=True, may_change=True)] = Field(
         default=None, ge=1, description="The most tokens per minute, over all runs."
     )
@@ -128,6 +131,8 @@ class ModelOptions(AgentOptions):
     @classmethod
     def _has_provider(cls, name: str) -> str:
         provider, _, model = name.partition(":")
+        if name == ANY_MODEL:
+            return name
         if provider not in PROVIDERS or not model:
             hint = did_you_mean(provider, PROVIDERS)
             raise ValueError(

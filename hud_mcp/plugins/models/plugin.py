@@ -1,16 +1,28 @@
 """The table of this plugin."""
 
-from hud_mcp.registry import Plugin
+from hud_mcp.registry import Command, Plugin
 
 PLUGIN = Plugin(
     "models",
+    commands={
+        "gateway": Command(
+            "hud_mcp.plugins.models.gateway.command:command",
+            "Give a program a model, and record its turns.",
+        ),
+    },
     agents={
         "anthropic:": "hud_mcp.plugins.models.agent:MODEL",
         "openai:": "hud_mcp.plugins.models.agent:MODEL",
         "google:": "hud_mcp.plugins.models.agent:MODEL",
         "openai-compatible:": "hud_mcp.plugins.models.agent:MODEL",
     },
-    services={"model options": "hud_mcp.plugins.models.options:ModelOptions"},
+    services={
+        "model options": "hud_mcp.plugins.models.options:ModelOptions",
+        "model gateway": "hud_mcp.plugins.models.gateway.gateway:open_gateway",
+        "check model gateway": "hud_mcp.plugins.models.gateway.gateway:checked_choice",
+        "model translation": "hud_mcp.plugins.models.translate.translator:Translator",
+        "provider variables": "hud_mcp.plugins.models.gateway.secrets:is_provider_variable",
+    },
     names={
         "hud_mcp.agents.computer_use": "hud_mcp.plugins.models.computer_use",
         "hud_mcp.agents.model": "hud_mcp.plugins.models",

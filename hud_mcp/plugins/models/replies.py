@@ -2,7 +2,7 @@
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, cast
 
@@ -227,15 +227,18 @@ _SENTENCES: tuple[tuple[Failure, re.Pattern[str]], ...] = tuple(
 """The patterns in order. The first match decides."""
 
 _TOO_LARGE = 413
-_STATUSES: Mapping[int, Failure] = {
+STATUSES: Mapping[int, Failure] = {
+    401: Failure.EVERY_RUN,
     402: Failure.EVERY_RUN,
+    403: Failure.EVERY_RUN,
+    404: Failure.EVERY_RUN,
     408: Failure.PASSING,
     409: Failure.PASSING,
     _TOO_LARGE: Failure.FULL,
     425: Failure.PASSING,
     498: Failure.PASSING,  # Groq, where its flexible tier is full
 }
-"""Besides those that the library has a category for."""
+"""Besides those of a server, which pass, and those that refuse this request alone."""
 
 
 def failed_here(exc: Exception) -> MachineFailed:
@@ -252,15 +255,21 @@ def failure_of(exc: Exception) -> Failure:
     kinds = models.exceptions
     if not isinstance(exc, (kinds.AgentRunError, kinds.UserError)):
         return Failure.UNEXPECTED
-    text = message_of(exc)
-    for named in _names(exc):
-        if named in _CODES:
-            return _CODES[named]
-    for failure, pattern in _SENTENCES:
-        if pattern.search(text):
-            return failure
+    beside = [getattr(exc, f"provider_error_{name}", None) for name in ("code", "type")]
     status: int | None = getattr(exc, "status_code", None)
-    return _STATUSES.get(status or 0) or _category(exc)
+    return (
+        failure_said(_error(exc), message_of(exc), beside)
+        or STATUSES.get(status or 0)
+        or _category(exc)
+    )
+
+
+def failure_said(error: Mapping[str, Any], text: str, beside: Sequence[Any] = ()) -> Failure | None:
+    """Return the failure that a provider's names or sentence tell of, if they do."""
+    for named in (*beside, *(error.get(name) for name in ("code", "type", "status"))):
+        if isinstance(named, str) and named.lower() in _CODES:
+            return _CODES[named.lower()]
+    return next((failure for failure, pattern in _SENTENCES if pattern.search(text)), None)
 
 
 def _category(exc: Exception) -> Failure:
@@ -290,15 +299,6 @@ def _category(exc: Exception) -> Failure:
     return Failure.UNREADABLE if getattr(exc, "status_code", None) is None else Failure.REFUSED
 
 
-def _names(exc: Exception) -> list[str]:
-    error = _error(exc)
-    found: list[Any] = [
-        getattr(exc, "provider_error_code", None), getattr(exc, "provider_error_type", None),
-        *(error.get(name) for name in ("code", "type", "status")),
-    ]  # fmt: skip
-    return [name.lower() for name in found if isinstance(name, str)]
-
-
 def message_of(exc: Exception) -> str:
     """Return the sentence in a provider's error, or the exception's own."""
     if isinstance(exc.__cause__, ValidationError):
@@ -306,19 +306,24 @@ def message_of(exc: Exception) -> str:
         where = ".".join(str(part) for part in first["loc"])
         return f"Its reply has another form than the protocol's, at {where}: {first['msg']}"
     body: Any = getattr(exc, "body", None)
-    error = _error(exc)
-    for said in (error.get("message"), error.get("detail"), body):
-        if isinstance(said, str) and said:
-            return said
-    return str(exc) or type(exc).__name__
+    text = body if isinstance(body, str) else ""
+    return sentence_in(_error(exc)) or text or str(exc) or type(exc).__name__
+
+
+def sentence_in(error: Mapping[str, Any]) -> str:
+    """Return the sentence of an error, or nothing."""
+    found = (error.get("message"), error.get("detail"))
+    return next((text for text in found if isinstance(text, str) and text), "")
 
 
 def _error(exc: Exception) -> Mapping[str, Any]:
-    """Return the error in the body of a refusal, whichever of the forms it has."""
     body: Any = getattr(exc, "body", None)
-    if not isinstance(body, dict):
-        return {}
-    inner: Any = cast("dict[str, Any]", body).get("error", cast("Any", body))
+    return error_in(cast("dict[str, Any]", body)) if isinstance(body, dict) else {}
+
+
+def error_in(body: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the error in the body of a refusal, whichever of the forms it has."""
+    inner: Any = body.get("error", body)
     if isinstance(inner, str):  # xAI, Ollama
-        return {**cast("dict[str, Any]", body), "message": inner}
+        return {**body, "message": inner}
     return cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}

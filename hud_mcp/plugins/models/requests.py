@@ -1,17 +1,12 @@
 """Requests to one model, of all runs of a job: no faster and no dearer than they may be."""
 
-import os
-import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.base.contention import Pauses
-from hud_mcp.base.text import mask
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins import models
 from hud_mcp.plugins.models.computer_use.anthropic import anthropic_computer
@@ -19,6 +14,13 @@ from hud_mcp.plugins.models.computer_use.frame import Computer
 from hud_mcp.plugins.models.computer_use.gemini import GEMINI
 from hud_mcp.plugins.models.computer_use.openai import OPENAI
 from hud_mcp.plugins.models.conversation import read_arguments
+from hud_mcp.plugins.models.gateway.keys import NEEDS_NONE, Secret, find_key
+from hud_mcp.plugins.models.gateway.retrying import (
+    LEAST_TOKENS,
+    FirstRefusals,
+    OutputCap,
+    Tries,
+)
 from hud_mcp.plugins.models.options import ComputerVersion, ModelOptions
 from hud_mcp.plugins.models.replies import (
     Failure,
@@ -27,7 +29,13 @@ from hud_mcp.plugins.models.replies import (
     message_of,
     read_completion,
 )
-from hud_mcp.plugins.models.spending import Prices, Rates, Spending
+from hud_mcp.plugins.models.spending import (
+    Prices,
+    Rates,
+    Reservation,
+    RunSpending,
+    Spending,
+)
 from hud_mcp.record.values import utc_now
 from hud_mcp.values.model_turn import ModelCall, ModelTurn, TokenUsage
 
@@ -40,28 +48,6 @@ if TYPE_CHECKING:
 
     from hud_mcp.plugins.models.wire import WireClient
 
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "openai": ("OPENAI_API_KEY",),
-    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "openai-compatible": ("OPENAI_COMPATIBLE_API_KEY",),
-}
-"""Environment variables that hold a provider's key; the first that is set counts."""
-
-_NEEDS_NONE = "openai-compatible"
-"""A server of one's own often takes no key."""
-
-
-@dataclass(frozen=True)
-class Secret:
-    """A provider's key; empty if none is needed."""
-
-    value: str = field(repr=False)
-
-    def masked(self, text: str) -> str:
-        """Return a text without the key, which a provider may have written into it."""
-        return mask(text, self.value, "[the key]")
-
 
 def need_libraries() -> None:
     """Raise `NotInstalled`, with the command to install them, if the libraries are missing."""
@@ -69,18 +55,6 @@ def need_libraries() -> None:
         _ = (models.model_request, models.genai_prices)
     except ImportError:
         raise _not_installed() from None
-
-
-def find_key(provider: str) -> Secret:
-    """Return a provider's key, or raise a `HudMcpError` that names the variable to set."""
-    names = KEYS[provider]
-    found = next((value for name in names if (value := os.environ.get(name, "").strip())), "")
-    if not found and provider != _NEEDS_NONE:
-        raise HudMcpError(
-            f"{provider} needs a key, and {' or '.join(names)} is not set. Set it in the "
-            "environment of this command. The record does not keep it."
-        )
-    return Secret(found)
 
 
 def make_model(options: ModelOptions, key: Secret, client: "WireClient | None" = None) -> "Model":
@@ -108,7 +82,7 @@ def _google(options: ModelOptions, key: str, client: "WireClient | None") -> "Mo
 
 def _compatible(options: ModelOptions, key: str, client: "WireClient | None") -> "Model":
     provider = models.OpenAICompatibleProvider(
-        _NEEDS_NONE, base_url=options.base_url or "", api_key=key or None, http_client=client
+        NEEDS_NONE, base_url=options.base_url or "", api_key=key or None, http_client=client
     )
     return models.OpenAIChatModel(options.model, provider=provider)
 
@@ -132,16 +106,8 @@ _MAKERS = {
 }
 
 
-_TRIES = 8
-"""The greatest number of tries of one request, over all ways to fail."""
-_FIRST_WAIT_S = 1.0
-_LONGEST_WAIT_S = 60.0
-_LONGEST_ASKED_S = 300.0
-"""A provider that asks to be left alone for longer than this has refused."""
 _SAID_CHARS = 600
 """The length of a provider's text about a refusal."""
-_REFUSALS = 3
-"""The number of refusals in a row, before any reply, that every run would meet."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +139,7 @@ class Requests:
         self._client = _client_for(options.provider, self.computer)
         self._model = make_model(options, self._key, self._client)
         self._rates = Rates(options.rpm, options.tpm)
-        self._refusals = 0
+        self._refusals, self._cap = FirstRefusals(), OutputCap()
         self.spending = Spending(
             limit_usd=options.max_cost_usd,
             per_run_usd=options.max_cost_per_run_usd,
@@ -193,44 +159,68 @@ class Requests:
         *,
         pauses: Pauses,
         guess: int,
+        given: int = 0,
+        run: RunSpending | None = None,
         check: Callable[[], None] = lambda: None,
     ) -> Reply:
-        """Ask for the next reply, as often as it takes.
+        """Ask for the next reply, as often as it takes, and add its cost to the run's.
 
-        `guess` is about the number of its tokens; `pauses` counts the provider's waits. `check` is
-        called before each try: its error is raised, and no request made.
+        `guess` is about the number of its tokens, and `given` the most tokens of its input;
+        `pauses` counts the provider's waits. `check` is called before each try: its error is
+        raised, and no request made.
 
         Raises:
-            BoundReached: The conversation does not fit the model's context.
+            BoundReached: The conversation does not fit the model's context, or the run's budget.
             OperatorFailed: The provider refused, or could not do it for long.
-            JobHalted: The provider would refuse every other request too.
+            JobHalted: The provider would refuse every other request too, or the budget does.
             MachineFailed: A library raised an unexpected error.
         """
-        failed: Counter[Failure] = Counter()
+        run = run or self.spending.of_run()
+        tries, lowered = Tries(), None
         while True:
-            with pauses.pause():
-                ticket = await self._rates.admit(guess, check)
-            began = utc_now()
-            try:
-                response = await self._request(messages, tools)
-            except Exception as exc:  # noqa: BLE001  # of four libraries; the table tells them apart
-                ticket.tokens = 0
-                failed[failure_of(exc)] += 1
-                wait_s = self._wait_after(exc, failed)
+            cap = self._options.max_tokens or lowered or self._cap.most
+            with await self._reserved(run, given, cap, pauses) as reserved:
                 with pauses.pause():
-                    await anyio.sleep(wait_s)
-                continue
-            self._refusals = -1
-            turn = self._turn(response, began)
-            ticket.tokens = (turn.usage.input or 0) + (turn.usage.output or 0)
-            return Reply(response, turn, response.finish_reason == "length")
+                    ticket = await self._rates.admit(guess, check)
+                began, reserved.is_sent = utc_now(), True
+                cap = self._paid(reserved, given, cap)
+                try:
+                    response = await self._request(messages, tools, cap)
+                except Exception as exc:  # noqa: BLE001  # of four libraries; the table tells them apart
+                    ticket.tokens = 0
+                    reserved.settle(0.0)
+                    lower, wait_s = self._after(exc, tries, cap)
+                    lowered = lower or lowered
+                else:
+                    turn = self._turn(response, began)
+                    reserved.settle(turn.cost_usd)
+                    self._refusals.heard()
+                    self._cap.worked(lowered)
+                    ticket.tokens = (turn.usage.input or 0) + (turn.usage.output or 0)
+                    return Reply(response, turn, response.finish_reason == "length")
+            with pauses.pause():
+                await anyio.sleep(wait_s)
+
+    async def _reserved(
+        self, run: RunSpending, given: int, cap: int, pauses: Pauses
+    ) -> Reservation:
+        """Reserve the most that a request may cost; without a limit, nothing."""
+        if not self.spending.is_limited:
+            return Reservation(self.spending, run, 0.0)
+        least_usd = self._prices.most(given, min(cap, LEAST_TOKENS))
+        return await self.spending.reserve(run, self._prices.most(given, cap), least_usd, pauses)
+
+    def _paid(self, reserved: Reservation, given: int, cap: int) -> int:
+        """Return the tokens of output that the reserved amount pays, as many as wanted at most."""
+        limited = self.spending.is_limited
+        return min(cap, self._prices.output_within(reserved.usd, given)) if limited else cap
 
     async def _request(
-        self, messages: "Sequence[ModelMessage]", tools: "Sequence[ToolDefinition]"
+        self, messages: "Sequence[ModelMessage]", tools: "Sequence[ToolDefinition]", cap: int
     ) -> "ModelResponse":
         settings: dict[str, Any] = {"max_retries": 0}
-        if self._options.max_tokens is not None:
-            settings["max_tokens"] = self._options.max_tokens
+        if self._options.max_tokens is not None or self.spending.is_limited:
+            settings["max_tokens"] = cap
         if self._options.provider == "anthropic" and self._options.look == "text":
             settings["cache"] = True  # what is left out of a history would make it useless
         return await models.model_request(
@@ -240,41 +230,19 @@ class Requests:
             model_request_parameters=models.ModelRequestParameters(function_tools=list(tools)),
         )
 
-    def _wait_after(self, exc: Exception, failed: "Counter[Failure]") -> float:
-        """Return the seconds before another try, or raise the error that ends the run."""
-        failure, tried = failure_of(exc), failed.total()
-        asked_s: float | None = getattr(exc, "retry_after", None)
-        is_last = failed[failure] >= failure.tries or tried >= _TRIES
-        if is_last or (asked_s or 0.0) > _LONGEST_ASKED_S:
-            raise self._end(exc, failure, tried) from exc
-        if asked_s is not None:
-            return asked_s
-        wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (tried - 1))
-        return wait_s * random.uniform(0.5, 1.0)  # noqa: S311  # so that runs do not come back at once
-
-    def _end(self, exc: Exception, failure: Failure, tried: int) -> HudMcpError:
+    def _after(self, exc: Exception, tries: Tries, cap: int) -> tuple[int | None, float]:
+        """Return a lower cap and the seconds before another try, or raise the run's error."""
+        failure = failure_of(exc)
+        if self.spending.is_limited and self._options.max_tokens is None:
+            lower = self._cap.lower(cap, failure)
+            if lower is not None:
+                return lower, 0.0
+        wait_s = tries.wait_after(failure, getattr(exc, "retry_after", None))
+        if wait_s is not None:
+            return None, wait_s
         if failure is Failure.UNEXPECTED:
-            return failed_here(exc)
-        said = self._said(exc)
-        if tried > 1:
-            said = f"{said} It was tried {tried} times."
-        if failure is Failure.FULL:
-            return BoundReached(f"as its context was full: {said.rstrip('.')}")
-        if failure is Failure.MALFORMED:
-            return BoundReached(f"as its server cannot read what it writes: {said.rstrip('.')}")
-        if failure is Failure.EVERY_RUN:
-            return JobHalted(f"{said} Correct that, then resume the job.")
-        return OperatorFailed(said) if failure is Failure.PASSING else self._refused(said)
-
-    def _refused(self, said: str) -> OperatorFailed:
-        if self._refusals >= 0:
-            self._refusals += 1
-        if self._refusals >= _REFUSALS:
-            return JobHalted(
-                f"{said} So ended each of the first {self._refusals} requests. Correct that, "
-                "then resume the job."
-            )
-        return OperatorFailed(said)
+            raise failed_here(exc) from exc
+        raise self._refusals.end(failure, tries.told(self._said(exc))) from exc
 
     def _said(self, exc: Exception) -> str:
         """Return a provider's text about a failure, without its key."""
@@ -284,7 +252,7 @@ class Requests:
         return f"{self._options.name} failed{coded}: {text[:_SAID_CHARS].rstrip('.')}."
 
     def _turn(self, response: "ModelResponse", began: "datetime") -> ModelTurn:
-        usage = _usage(response)
+        usage = usage_of(response)
         details = response.provider_details or {}
         stop: Any = details.get("finish_reason") or response.finish_reason
         return ModelTurn(
@@ -318,7 +286,8 @@ class Requests:
         )
 
 
-def _usage(response: "ModelResponse") -> TokenUsage:
+def usage_of(response: "ModelResponse") -> TokenUsage:
+    """Return the tokens of a reply; none if its provider did not say them."""
     usage = response.usage
     if usage.unmeasured_requests or not (usage.input_tokens or usage.output_tokens):
         return TokenUsage()

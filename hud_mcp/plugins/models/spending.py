@@ -3,20 +3,19 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import anyio
 
 from hud_mcp.agents.agent import BoundReached, JobHalted
+from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins import models
 from hud_mcp.plugins.models.options import ModelOptions
 from hud_mcp.values.model_turn import TokenUsage
 
-if TYPE_CHECKING:
-    from genai_prices import Usage
-
 _MILLION = 1_000_000
+_ROUNDING = 1e-9
 
 
 class Prices:
@@ -42,23 +41,35 @@ class Prices:
             return None
         if (price := self._options.price) is not None:
             return (usage.input * price[0] + usage.output * price[1]) / _MILLION
-        counted = models.genai_prices.Usage(
-            input_tokens=usage.input,
-            output_tokens=usage.output,
-            cache_read_tokens=usage.cached or 0,
-            cache_write_tokens=usage.cache_write or 0,
-        )
-        return self._listed(counted)
+        return self._listed(usage)
 
-    def _listed(self, usage: "Usage") -> float | None:
+    def most(self, given: int, made: int) -> float:
+        """Return the most that so many tokens may cost: those given may be written to a cache."""
+        plain = TokenUsage(input=given, output=made)
+        both = (plain, plain.model_copy(update={"cache_write": given}))
+        return max(self.cost(usage) or 0.0 for usage in both)
+
+    def output_within(self, usd: float, given: int) -> int:
+        """Return the tokens of output that an amount pays beside those given."""
+        of_input = self.most(given, 0)
+        of_output = (self.most(given, _MILLION) - of_input) / _MILLION
+        return int((usd - of_input) / of_output * (1 + _ROUNDING)) if of_output > 0 else _MILLION
+
+    def _listed(self, usage: TokenUsage) -> float | None:
         options = self._options
-        calculate = models.genai_prices.calc_price
         try:
+            calculate = models.genai_prices.calc_price
+            counted = models.genai_prices.Usage(
+                input_tokens=usage.input,
+                output_tokens=usage.output,
+                cache_read_tokens=usage.cached or 0,
+                cache_write_tokens=usage.cache_write or 0,
+            )
             if options.provider != "openai-compatible":
-                found = calculate(usage, options.model, provider_id=options.provider)
+                found = calculate(counted, options.model, provider_id=options.provider)
             else:
-                found = calculate(usage, options.model, provider_api_url=options.base_url)
-        except (LookupError, ValueError):
+                found = calculate(counted, options.model, provider_api_url=options.base_url)
+        except (ImportError, LookupError, ValueError):
             return None
         return float(found.total_price)
 
@@ -119,7 +130,11 @@ class Rates:
 
 
 class Spending:
-    """The cost of a job in US dollars. All its runs add to it."""
+    """The cost of a job in US dollars. All its runs add to it.
+
+    A request reserves the most that it may cost before it is sent, so that requests that are under
+    way together never pass a limit.
+    """
 
     def __init__(
         self,
@@ -129,29 +144,83 @@ class Spending:
         spent_usd: float = 0.0,
     ) -> None:
         self.spent_usd = spent_usd
-        self._limit_usd = limit_usd
+        self.reserved: list[float] = []
+        self.limit_usd = limit_usd
         self._per_run_usd = per_run_usd
+        self._settled = anyio.Event()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the cost of the job or of its runs has a limit."""
+        return self.limit_usd is not None or self._per_run_usd is not None
 
     def of_run(self) -> "RunSpending":
         """Return the spending of one run."""
         return RunSpending(self, self._per_run_usd)
 
     def check(self) -> None:
-        """Raise `JobHalted` at the limit; requests that are under way may go beyond it."""
-        if self._limit_usd is not None and self.spent_usd >= self._limit_usd:
+        """Raise `JobHalted` at the limit."""
+        if self.limit_usd is not None and self.spent_usd >= self.limit_usd:
             raise JobHalted(
-                f"The job has cost ${self.spent_usd:.4g} and may cost ${self._limit_usd:g} "
+                f"The job has cost ${self.spent_usd:.4g} and may cost ${self.limit_usd:g} "
                 "(--max-cost). Resume it with a higher --max-cost."
             )
 
     def need_count(self, cost_usd: float | None) -> None:
         """Raise `JobHalted` if a limit is to be kept and a reply's cost is not known."""
-        limited = self._limit_usd is not None or self._per_run_usd is not None
-        if cost_usd is None and limited:
-            raise JobHalted(
-                "The provider does not report the tokens of a reply, so the cost cannot be "
-                "limited. Leave out --max-cost and --max-cost-per-run."
-            )
+        if cost_usd is None and self.is_limited:
+            raise self.uncounted()
+
+    def uncounted(self) -> JobHalted:
+        """Return the error of a reply whose cost is not known."""
+        return JobHalted(
+            "The provider does not report the tokens of a reply, so the cost cannot be limited. "
+            "Leave out --max-cost and --max-cost-per-run."
+        )
+
+    async def reserve(
+        self, run: "RunSpending", most_usd: float, least_usd: float, pauses: Pauses
+    ) -> "Reservation":
+        """Reserve the most that a request may cost, or all that is left if that is enough.
+
+        While requests under way may cost what is missing, it waits for their ends; `pauses` counts
+        that.
+
+        Raises:
+            BoundReached: The run has not `least_usd` left.
+            JobHalted: The job has not.
+        """
+        while True:
+            run.check()
+            usd, is_alone = most_usd, True
+            for each in (self, run):
+                if each.limit_usd is None:
+                    continue
+                left_usd = each.limit_usd - each.spent_usd
+                if left_usd - sum(each.reserved) < most_usd:
+                    usd, is_alone = min(usd, left_usd), is_alone and not each.reserved
+            if is_alone and usd >= min(least_usd, most_usd):
+                return Reservation(self, run, usd)
+            if is_alone:
+                raise self._too_dear(run, least_usd)
+            with pauses.pause():
+                await self._settled.wait()
+
+    def _too_dear(self, run: "RunSpending", least_usd: float) -> HudMcpError:
+        dear = f"the next request may cost ${least_usd:.4g}"
+        if run.limit_usd is not None and run.spent_usd + least_usd > run.limit_usd:
+            return BoundReached(f"at ${run.spent_usd:.4g}, as {dear} (--max-cost-per-run)")
+        return JobHalted(
+            f"The job has cost ${self.spent_usd:.4g} and may cost ${self.limit_usd:g} "
+            f"(--max-cost), and {dear}. Resume it with a higher --max-cost."
+        )
+
+    def add(self, run: "RunSpending", cost_usd: float) -> None:
+        """Add a cost to the job and to one of its runs, and let those that wait look again."""
+        self.spent_usd += cost_usd
+        run.spent_usd += cost_usd
+        settled, self._settled = self._settled, anyio.Event()
+        settled.set()
 
 
 class RunSpending:
@@ -159,17 +228,51 @@ class RunSpending:
 
     def __init__(self, job: Spending, limit_usd: float | None) -> None:
         self.spent_usd = 0.0
+        self.reserved: list[float] = []
+        self.limit_usd = limit_usd
         self._job = job
-        self._limit_usd = limit_usd
 
     def check(self) -> None:
         """Raise `JobHalted` at the job's limit, `BoundReached` (a result) at the run's."""
-        if self._limit_usd is not None and self.spent_usd >= self._limit_usd:
+        if self.limit_usd is not None and self.spent_usd >= self.limit_usd:
             raise BoundReached(f"at ${self.spent_usd:.4g} (--max-cost-per-run)")
         self._job.check()
 
     def add(self, cost_usd: float | None) -> None:
         """Add a reply's cost; raise `JobHalted` if it is unknown and a limit is to be kept."""
         self._job.need_count(cost_usd)
-        self.spent_usd += cost_usd or 0.0
-        self._job.spent_usd += cost_usd or 0.0
+        self._job.add(self, cost_usd or 0.0)
+
+
+class Reservation:
+    """The most that a request under way may cost, until its cost is known.
+
+    Attributes:
+        usd: The amount.
+        is_sent: Whether the request was sent. Until then it costs nothing.
+    """
+
+    def __init__(self, job: Spending, run: RunSpending, usd: float) -> None:
+        self.usd = usd
+        self.is_sent = False
+        self._job = job
+        self._run = run
+        self._is_settled = False
+        for each in (job, run):
+            each.reserved.append(usd)
+
+    def settle(self, cost_usd: float | None) -> None:
+        """Add the request's cost, once; an unknown one may have been all that was reserved."""
+        if not self._is_settled:
+            self._is_settled = True
+            for each in (self._job, self._run):
+                each.reserved.remove(self.usd)
+            self._job.add(self._run, self.usd if cost_usd is None else cost_usd)
+
+    def __enter__(self) -> Self:
+        """Return it; the end of the block settles it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Settle a request whose cost nobody has told."""
+        self.settle(None if self.is_sent else 0.0)

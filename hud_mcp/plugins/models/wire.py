@@ -48,7 +48,8 @@ class WireClient(AsyncClient):
         reply = await super().send(sent, **options)
         if reply.is_redirect:
             await reply.aclose()
-            return _refusal(sent, 400, _redirect_text(reply), REDIRECTED)
+            to = reply.headers.get("location", "")
+            return _refusal(sent, 400, redirect_text(reply.status_code, to), REDIRECTED)
         if not reply.is_success:
             return reply
         return self._read(sent, reply, await reply.aread())
@@ -84,12 +85,13 @@ class WireClient(AsyncClient):
         )
 
 
-def _redirect_text(reply: Response) -> str:
+def redirect_text(status: int, location: str) -> str:
+    """Return the sentence for a redirect, which is not followed."""
     # A query or a user in it may be a secret.
-    parts = urlsplit(reply.headers.get("location", ""))
+    parts = urlsplit(location)
     where = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
     return (
-        f"It redirects to {where} (status {reply.status_code}). No redirect is followed, because "
+        f"It redirects to {where} (status {status}). No redirect is followed, because "
         "the key would go along. If that address is right, give it with --base-url"
     )
 

@@ -5,7 +5,7 @@ An oracle, a script and a model drive a task through it, as any client does.
 
 import base64
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -14,7 +14,7 @@ import orjson
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.values.action import Action
-from hud_mcp.values.call import ACT, OWN_SESSION, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.values.call import ACT, OWN_SESSION, RESPONSE, SCREENSHOT, STEP, TASK_STATUS
 from hud_mcp.values.model_turn import MODEL, ModelTurn
 from hud_mcp.values.refs import find_ref
 
@@ -104,6 +104,14 @@ class ToolCaller(Protocol):
         ...
 
 
+async def _forget(_turn: ModelTurn) -> None:
+    """Record nothing: the agent works without a store."""
+
+
+Recorder = Callable[[ModelTurn], Awaitable[int | None]]
+"""Records a turn in the task's session; it returns the turn's number once this is durable."""
+
+
 class Agent:
     """The handle with which an agent works on one task.
 
@@ -119,6 +127,7 @@ class Agent:
         lines: The agent's log lines, for the task's record.
         turns: Reported model turns that no call has carried yet.
         meta: Metadata for each call of a tool.
+        record: Records a turn that was seen on its way, before anybody reads it.
         started: The reply of start_task: the prompt, the answer's schema, the screen's size.
         pauses: The time that the agent waited for somebody else. It does not count as the agent's
             time.
@@ -143,6 +152,7 @@ class Agent:
         self.pauses = Pauses()
         self.turns: list[ModelTurn] = []
         self.meta: dict[str, Any] = {}
+        self.record: Recorder = _forget
         self._asked_s: float | None = None
         self._heard = False
 
@@ -195,6 +205,10 @@ class Agent:
         self.steps += 1
         self.text = reply.text
         return reply
+
+    async def is_open(self) -> bool:
+        """Return whether the session waits for an answer; its status is no step."""
+        return (await self.ask(TASK_STATUS, {})).structured.get("state") in ("open", "starting")
 
     async def look(self) -> str:
         """Return the current observation's text."""

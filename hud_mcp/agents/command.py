@@ -1,26 +1,23 @@
-"""Programs as agents: any command, and those that are agents already."""
+"""Any command as an agent."""
 
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio.to_thread
-import orjson
+import anyio
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.kind import AgentKind
-from hud_mcp.base.process import child_environment, ended_in_order
+from hud_mcp.agents.kind import ModelGateway, RunModel, Workplace
+from hud_mcp.agents.surroundings import Surroundings
+from hud_mcp.base.process import ended_in_order
 from hud_mcp.base.reaper import reaped
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import HudMcpError, InvalidAgent
+from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox.commands import Output
 from hud_mcp.session.caller import session_token
 
@@ -40,6 +37,28 @@ _PLAIN = re.compile(r"[\w./+@%:,-]+")
 
 class CommandDied(HudMcpError):
     """An agent's command ended with an exit status that is not 0; the text has its last lines."""
+
+
+@asynccontextmanager
+async def given_model(
+    gateway: ModelGateway | None, agent: Agent
+) -> AsyncGenerator[RunModel | None]:
+    """Give a gateway's model to a program while the block runs it.
+
+    Raises:
+        HudMcpError: The model was refused to it, and it ended without an answer.
+    """
+    if gateway is None:
+        yield None
+        return
+    async with gateway.opened(agent, agent.record) as model:
+        try:
+            yield model
+        except CommandDied:
+            if model.refused is None or not await agent.is_open():
+                raise
+        if model.refused is not None and await agent.is_open():
+            raise model.refused
 
 
 def command_name(command: str, folder: Path) -> str:
@@ -83,7 +102,8 @@ class CommandAgent:
     `HUD_MCP_TOKEN` (which opens the session that waits for it, and nothing else), `HUD_MCP_SESSION`
     (that session's id), `HUD_MCP_PROMPT` and `HUD_MCP_TASK`.
 
-    Each command gets the token of its own session, made from the run's token.
+    Each command gets the token of its own session, made from the run's token. A job with a gateway
+    gives it a model's address and key, too; the provider's own key is left out.
     """
 
     is_remote = True
@@ -91,17 +111,15 @@ class CommandAgent:
     def __init__(
         self,
         command: str | Sequence[str],
+        place: Workplace,
         *,
-        url: str,
-        token: str,
         folder: Path | None = None,
         title: str = "command",
     ) -> None:
         self.name = command if isinstance(command, str) else shlex.join(command)
         self._command = command
         self._title = title
-        self._url = url
-        self._token = token
+        self._place = place
         self._folder = folder
 
     async def solve(self, agent: Agent, task: Task) -> None:
@@ -112,23 +130,27 @@ class CommandAgent:
 
         If this call is cancelled, the command is killed, with everything that it started.
         """
-        with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
-            config = Path(folder) / "mcp.json"
-            token = session_token(self._token, agent.session)
-            config.write_bytes(orjson.dumps(client_configuration(self._url, token)))
-            config.chmod(0o600)
-            environment = {
-                **child_environment(),
-                "HUD_MCP_CONFIG": str(config),
-                "HUD_MCP_URL": self._url,
-                "HUD_MCP_TOKEN": token,
-                "HUD_MCP_SESSION": agent.session,
-                "HUD_MCP_PROMPT": agent.prompt,
-                "HUD_MCP_TASK": task.id,
-            }
-            await run_agent(
-                self._command, environment, agent, folder=self._folder, title=self._title
-            )
+        url, token = self._place.url, session_token(self._place.token, agent.session)
+        async with given_model(self._place.gateway, agent) as model:
+            with Surroundings(model) as here:
+                environment = {
+                    **here.variables,
+                    "HUD_MCP_CONFIG": str(here.write("mcp.json", client_configuration(url, token))),
+                    "HUD_MCP_URL": url,
+                    "HUD_MCP_TOKEN": token,
+                    "HUD_MCP_SESSION": agent.session,
+                    "HUD_MCP_PROMPT": agent.prompt,
+                    "HUD_MCP_TASK": task.id,
+                }
+                shell = self._command
+                command = ["/bin/sh", "-c", shell] if isinstance(shell, str) else shell
+                await run_agent(
+                    here.command(command),
+                    environment,
+                    agent,
+                    folder=self._folder,
+                    title=self._title,
+                )
 
 
 def client_configuration(url: str, token: str) -> dict[str, object]:
@@ -138,7 +160,7 @@ def client_configuration(url: str, token: str) -> dict[str, object]:
 
 
 async def run_agent(
-    command: str | Sequence[str],
+    command: Sequence[str],
     environment: Mapping[str, str],
     agent: Agent,
     *,
@@ -154,8 +176,6 @@ async def run_agent(
     The call ends when the program ends. Everything that the program leaves behind is killed, also
     if this call is cancelled.
     """
-    # A reaper ends every descendant, also one that has left the session of processes.
-    shell = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     read_end, write_end = os.pipe()
     output = Output(
         read_end, kept_bytes=_KEPT_BYTES, most_bytes=sys.maxsize, on_overflow=lambda: None
@@ -163,36 +183,39 @@ async def run_agent(
     status = "killed"
     try:
         try:
+            # A reaper ends every descendant, also one that has left the session of processes.
             process = await anyio.open_process(
-                reaped(shell), stdin=stdin, stdout=write_end, stderr=write_end, cwd=folder,
+                reaped(command), stdin=stdin, stdout=write_end, stderr=write_end, cwd=folder,
                 env=environment, start_new_session=True,
             )  # fmt: skip
         finally:
             os.close(write_end)
         async with ended_in_order(process, within_s=_END_S):
             await process.wait()
-        status = _shown_status(process.returncode)
+        status = shown_status(process.returncode)
     finally:
         output.drain()  # what it left behind may hold the pipe open, and is not waited for
         output.close()
-        _log(agent, f"{title}: {status}", output.taken())
+        log_output(agent, f"{title}: {status}", output.taken())
     if process.returncode:
-        raise CommandDied(f"Its {title} ended with {status}{_last_said(output.taken())}")
+        raise CommandDied(f"Its {title} ended with {status}{last_said(output.taken())}")
 
 
-def _shown_status(status: int | None) -> str:
+def shown_status(status: int | None) -> str:
     """Return an exit status as shells show it: 128 and the signal's number after a kill."""
     number = status or 0
     return f"exit status {number if number >= 0 else 128 - number}"
 
 
-def _last_said(output: bytes) -> str:
+def last_said(output: bytes) -> str:
+    """Return the last words of a program that died, as the end of a sentence."""
     lines = [line.strip() for line in output.decode(errors="replace").splitlines()]
     said = " / ".join([line for line in lines if line][-_LAST_LINES:])
     return f" and said last: {said[-_LAST_CHARS:]}" if said else ", and said nothing."
 
 
-def _log(agent: Agent, status: str, output: bytes) -> None:
+def log_output(agent: Agent, status: str, output: bytes) -> None:
+    """Log the end of an agent's program, and its output."""
     lines = output.decode(errors="replace").splitlines()
     dropped = max(0, len(lines) - _OUTPUT_LINES)
     agent.log(f"agent {status}")
@@ -200,179 +223,3 @@ def _log(agent: Agent, status: str, output: bytes) -> None:
         agent.log(f"agent: … {dropped} earlier lines")
     for line in lines[dropped:]:
         agent.log(f"agent: {line[:_LINE_CHARS]}")
-
-
-_SERVER = "hud-mcp"
-_TOLD = (
-    f"\n\nWork on this task with the tools of the MCP server {_SERVER} alone. Its session has "
-    "begun: look with `step`, act with `step` or `act`, and submit the final answer with "
-    "`response`. Nobody reads what you write beside these calls.\n"
-)
-_SECRET = "HUD_MCP_TOKEN"  # noqa: S105  # the name of a variable
-
-
-@dataclass(frozen=True)
-class _Start:
-    arguments: Sequence[str]
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    files: Mapping[str, object] = field(default_factory=dict[str, object])
-
-
-@dataclass(frozen=True)
-class _Program:
-    program: str
-    package: str
-    start: Callable[[str, str], _Start]
-
-
-def _claude(url: str, token: str) -> _Start:
-    return _Start(
-        (
-            *("--print", "--strict-mcp-config", "--mcp-config", "mcp.json"),
-            *("--tools", "", "--allowedTools", f"mcp__{_SERVER}", "--permission-mode", "dontAsk"),
-            *("--setting-sources", "", "--disable-slash-commands", "--no-session-persistence"),
-        ),
-        files={"mcp.json": client_configuration(url, token)},
-    )
-
-
-_CODEX_OFF = (
-    "shell_tool", "unified_exec", "apps", "plugins", "goals", "multi_agent", "image_generation",
-    "view_image", "browser_use", "computer_use", "skill_search", "sleep_tool", "tool_suggest",
-    "workspace_dependencies", "hooks",
-)  # fmt: skip
-"""Its own abilities in version 0.169. `--disable` would refuse to start another version."""
-
-
-def _codex(url: str, token: str) -> _Start:
-    server = f"mcp_servers.{_SERVER}"
-    settings = {
-        f"{server}.url": url,
-        f"{server}.bearer_token_env_var": _SECRET,
-        f"{server}.default_tools_approval_mode": "approve",
-        "approval_policy": "never",
-        "web_search": "disabled",
-    }
-    options = [part for name, value in settings.items() for part in ("-c", f'{name}="{value}"')]
-    options += [part for name in _CODEX_OFF for part in ("-c", f"features.{name}=false")]
-    return _Start(
-        (
-            *("exec", "--skip-git-repo-check", "--ephemeral", "--ignore-user-config"),
-            *("--ignore-rules", "--sandbox", "read-only", "--color", "never", *options),
-            "-",
-        ),
-        variables={_SECRET: token},
-    )
-
-
-_GEMINI_TOOLS = (
-    "activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode", "glob",
-    "google_web_search", "grep_search", "invoke_agent", "list_background_processes",
-    "list_directory", "read_background_output", "read_file", "read_many_files", "replace",
-    "run_shell_command", "save_memory", "update_topic", "web_fetch", "write_file", "write_todos",
-)  # fmt: skip
-"""Its own tools in version 0.61; an allow-list would leave out the session's too."""
-
-
-def _gemini(url: str, token: str) -> _Start:
-    server = {"httpUrl": url, "headers": {"Authorization": f"Bearer {token}"}, "trust": True}
-    settings = {
-        "mcpServers": {_SERVER: server},
-        "mcp": {"allowed": [_SERVER]},
-        "tools": {"exclude": list(_GEMINI_TOOLS)},
-        "context": {"fileName": "none"},
-        "privacy": {"usageStatisticsEnabled": False},
-    }
-    return _Start(
-        (
-            *("--allowed-mcp-server-names", _SERVER, "--approval-mode", "yolo", "--skip-trust"),
-            *("--extensions", "none", "--prompt", "Work on the task above until it is answered."),
-        ),
-        variables={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # it reads no other settings here
-        files={".gemini/settings.json": settings},
-    )
-
-
-_PROGRAMS = {
-    "claude-code": _Program("claude", "@anthropic-ai/claude-code", _claude),
-    "codex": _Program("codex", "@openai/codex", _codex),
-    "gemini": _Program("gemini", "@google/gemini-cli", _gemini),
-}
-"""The programs, by the names that `--agent` takes."""
-
-
-def check_program(name: str) -> None:
-    """Check that a program is installed.
-
-    Raises:
-        InvalidAgent: It is not on PATH; the text says how to install it.
-    """
-    known = _PROGRAMS[name.partition(":")[0]]
-    if shutil.which(known.program) is None:
-        raise InvalidAgent(
-            f"--agent {name} runs the program {known.program}, which is not on PATH. Install it: "
-            f"npm install -g {known.package}"
-        )
-
-
-class ProgramAgent:
-    """An agent that runs a program such as `codex`, or `codex:MODEL`, for each task.
-
-    The program gets an empty folder, and the token of its own session.
-    """
-
-    is_remote = True
-
-    def __init__(self, name: str, *, url: str, token: str) -> None:
-        self.name = name
-        self._url = url
-        self._token = token
-
-    async def solve(self, agent: Agent, task: Task) -> None:  # noqa: ARG002  # every solver takes it
-        """Run the program and wait for it; its exit status and its output are logged.
-
-        Raises:
-            CommandDied: Its exit status is not 0.
-            InvalidAgent: The program is not there any more.
-
-        If this call is cancelled, the program is killed, with everything that it started.
-        """
-        check_program(self.name)
-        kind, _, model = self.name.partition(":")
-        known = _PROGRAMS[kind]
-        start = known.start(self._url, session_token(self._token, agent.session))
-        with tempfile.TemporaryDirectory(prefix="hud-mcp-") as place:
-            folder = Path(place) / "work"
-            await anyio.to_thread.run_sync(_write, folder, start.files)
-            prompt = Path(place) / "prompt"
-            prompt.write_text(f"{agent.prompt}{_TOLD}", encoding="utf-8")
-            chosen = ("--model", model) if model else ()
-            first = start.arguments[:1] if kind == "codex" else ()
-            command = [known.program, *first, *chosen, *start.arguments[len(first) :]]
-            with prompt.open("rb") as said:
-                await run_agent(
-                    command,
-                    {**child_environment(), **start.variables},
-                    agent,
-                    folder=folder,
-                    title=known.program,
-                    stdin=said.fileno(),
-                )
-
-
-def _write(folder: Path, files: Mapping[str, object]) -> None:
-    folder.mkdir(mode=0o700)
-    for name, content in files.items():
-        (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(orjson.dumps(content))
-
-
-PROGRAM = AgentKind(
-    lambda options, place: nullcontext(
-        ProgramAgent(options.name, url=place.url, token=place.token)
-    ),
-    check=lambda options: check_program(options.name),
-    is_remote=True,
-)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import Field
 
-from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.agent import Agent, Recorder
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
+from hud_mcp.errors import HudMcpError
 from hud_mcp.registry import find, load, names_of, table
 from hud_mcp.values.action import Value
 
@@ -29,11 +30,14 @@ SCRIPTED: Mapping[str, str] = {
 """Agents of the core that need no model."""
 
 PROGRAMS: Mapping[str, str] = {
-    "claude-code": "hud_mcp.agents.command:PROGRAM",
-    "codex": "hud_mcp.agents.command:PROGRAM",
-    "gemini": "hud_mcp.agents.command:PROGRAM",
+    "claude-code": "hud_mcp.agents.programs:PROGRAM",
+    "codex": "hud_mcp.agents.programs:PROGRAM",
+    "gemini": "hud_mcp.agents.programs:PROGRAM",
 }
 """Programs that are agents already, alone or with a model after a colon: `codex:MODEL`."""
+
+ANY_MODEL = "*"
+"""Each model that an agent names, at the provider whose API it speaks."""
 
 ListTools = Callable[[str], "Awaitable[Sequence[Tool]]"]
 """Lists the tools of a session's agent, by the session's id."""
@@ -63,21 +67,50 @@ class AgentOptions(Value):
     name: str = Field(description="With its scheme: `anthropic:claude-…`.")
 
 
+class RunModel(Protocol):
+    """A model for one run of an agent that is another process: its turns are recorded.
+
+    Attributes:
+        url: The address of the gateway, without a path.
+        key: The key of this run, which opens nothing else. It ends with the run.
+        name: The model's name at its provider; empty if the agent names one.
+        variables: Variables that tell programs the address and the key.
+        refused: The bound that the run has reached, or the reason that ends the job.
+    """
+
+    url: str
+    key: str
+    name: str
+    variables: Mapping[str, str]
+    refused: HudMcpError | None
+
+
+class ModelGateway(Protocol):
+    """The model of a job's agents that are other processes."""
+
+    def opened(self, agent: Agent, record: Recorder) -> AbstractAsyncContextManager[RunModel]:
+        """Give a model to the run of an agent, whose turns are recorded, while the block runs."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workplace:
     """The surroundings of an agent in a job.
 
     `environments` loads those that this process can load. `url` and `token` are for agents that
-    call the server by themselves. `note` shows a line to people.
+    call the server by themselves, and `gateway` is their model, if it is recorded. `permit` is
+    the answer to agents that ask before they call a tool. `note` shows a line to people.
     """
 
     environments: Callable[[], Sequence[Environment]]
     max_steps: int | None
-    url: str
-    token: str = field(repr=False)
     list_tools: ListTools
     spent_usd: float
     note: Callable[[str], None]
+    url: str = ""
+    token: str = field(default="", repr=False)
+    gateway: ModelGateway | None = None
+    permit: str = "session"
 
 
 @dataclass(frozen=True)

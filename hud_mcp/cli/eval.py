@@ -37,9 +37,9 @@ from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
-from hud_mcp.rollout.agents import agent_options, check_command
+from hud_mcp.rollout.agents import agent_options, check_command, model_of_program
 from hud_mcp.rollout.evaluation import Evaluation, report_folder, with_workers
-from hud_mcp.rollout.options import JobOptions, read_job_options, recorded_already
+from hud_mcp.rollout.options import JobOptions, RunOptions, read_job_options, recorded_already
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
 from hud_mcp.session.log import configure_logging
@@ -157,8 +157,10 @@ def _read_new(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions:
     if not ctx.params["tasksets"]:
         raise HudMcpError("Name a TASKSET, or --resume JOB; `hud-mcp tasks` lists sets.")
     given = given_fields(ctx, JobOptions)
-    named = [ctx.params[each] for each in ("agent", "model") if ctx.params[each] is not None]
-    if len(named) + ("agent_command" in given) != 1:
+    name, model = ctx.params["agent"], ctx.params["model"]
+    if name is None and "agent_command" not in given:
+        name, model = model, None
+    if (name is not None) + ("agent_command" in given) != 1:
         raise HudMcpError(
             f"Give one agent: --agent {', '.join(_NAMES)}, PROVIDER:MODEL or "
             "path/to/agent.py:NAME; or --agent-command COMMAND."
@@ -166,15 +168,14 @@ def _read_new(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions:
     options = read_job_options(given, in_python=False)
     if options.agent_command is not None:
         check_command(options.agent_command)
-    agent: dict[str, Any] = {}
-    if named:
-        how = anyio.run(agent_options, named[0], of_model)
-        agent = {name: getattr(how, name) for name in how.model_fields_set}
-    if of_model and "model" not in agent:
-        flags = {each.name: each.flag for each in declared(_MODEL)}
-        raise HudMcpError(
-            f"{flags[next(iter(of_model))]} needs a model; give --agent PROVIDER:MODEL."
-        )
+    how: RunOptions = options
+    if name is not None:
+        how = anyio.run(agent_options, name, of_model)
+    agent = {each: getattr(how, each) for each in how.model_fields_set}
+    if (of_model or model is not None) and "model" not in agent:
+        agent["model"] = model_of_program(how, model, of_model)
+    elif model is not None:
+        raise HudMcpError(f"--agent {name} and --model {model} are both agents; give one.")
     return read_job_options({**given, **agent}, in_python=False)
 
 

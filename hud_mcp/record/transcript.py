@@ -381,12 +381,43 @@ def turn_facts(turn: RecordedTurn) -> list[tuple[str, str]]:
     """Return the model, its settings and its usage."""
     facts = [
         ("model", turn.model or ""),
-        ("settings", json_text(turn.settings) if turn.settings else ""),
+        ("settings", json_text(_short(turn.settings)) if turn.settings else ""),
         ("tokens", _tokens_text(turn)),
         ("cost", "" if turn.cost_usd is None else f"${turn.cost_usd:.6f}"),
         ("stopped", turn.stop_reason or ""),
+        *_seen_facts(turn),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _short(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the lengths of a system prompt and of tools in place of these."""
+    long = {"system": "characters", "tools": "tools"}
+    return {n: f"{len(v)} {long[n]}" if n in long else v for n, v in settings.items()}
+
+
+def _seen_facts(turn: RecordedTurn) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a turn that a gateway has seen."""
+    if turn.source is None:
+        return
+    yield "api", turn.dialect or ""
+    asked = turn.asked_model or ""
+    yield "asked for", "" if (turn.model or "").endswith(f":{asked}") else asked
+    yield "first byte", "" if turn.first_token_s is None else f"{turn.first_token_s:.2f} s"
+    yield "tries before", "; ".join(f"{t.get('status')} {t.get('error')}" for t in turn.tries)
+    yield "repeats", "" if turn.repeats is None else f"turn {turn.repeats}"
+    yield "beside the dialogue", "yes" if turn.is_side else ""
+    for message in turn.messages:
+        parts: list[Mapping[str, Any]] = message.get("parts", [])
+        for part in parts:
+            yield str(message.get("role", "")), visible(_part_text(part))
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    for name in ("text", "reasoning", "result"):
+        if name in part:
+            return str(part[name])
+    return json_text(part)
 
 
 def removed_text(turn: RecordedTurn) -> list[tuple[str, str]]:

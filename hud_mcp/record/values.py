@@ -8,7 +8,7 @@ from pydantic import Field
 from hud_mcp.environment.task import Task
 from hud_mcp.values.action import Point, Value, is_answer
 from hud_mcp.values.grade import Cause, Outcome, SubScore, cause_of
-from hud_mcp.values.model_turn import ModelUse, RecordedTurn, sum_told
+from hud_mcp.values.model_turn import ModelUse, RecordedTurn, counted, sum_told
 from hud_mcp.values.observation import Screenshot
 
 __all__ = ["Receipt", "TrajectoryStep"]
@@ -338,17 +338,19 @@ class Record(SessionEnd, Value):
         """Its model's usage; None if no turn was read."""
         if not self.turns:
             return self.pruned.use if self.pruned else None
-        costs = [turn.cost_usd for turn in self.turns if turn.cost_usd is not None]
-        usages = [turn.usage for turn in self.turns]
+        turns = counted(self.turns)
+        costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
+        usages = [turn.usage for turn in turns]
         return ModelUse(
-            turns=len(self.turns),
+            turns=len(turns),
             input=sum_told(usage.input for usage in usages),
             output=sum_told(usage.output for usage in usages),
             cached=sum_told(usage.cached for usage in usages),
             cost_usd=sum_told(costs),
             priced=len(costs),
-            model_s=sum(max(0.0, turn.latency_s) for turn in self.turns),
+            model_s=sum(max(0.0, turn.latency_s) for turn in turns),
             environment_s=sum((s.ended_at - s.started_at).total_seconds() for s in self.steps),
+            source=turns[0].source,
         )
 
     @property

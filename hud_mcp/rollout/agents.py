@@ -15,6 +15,7 @@ from hud_mcp.agents.given import (
     reference_of,
 )
 from hud_mcp.agents.kind import (
+    ANY_MODEL,
     AgentOptions,
     ListTools,
     Solver,
@@ -24,6 +25,7 @@ from hud_mcp.agents.kind import (
     find_agent,
 )
 from hud_mcp.errors import HudMcpError, InvalidAgent, did_you_mean
+from hud_mcp.registry import service
 from hud_mcp.rollout.agent_process import check_reference, process_command
 from hud_mcp.rollout.link import repeat
 from hud_mcp.rollout.options import RunOptions
@@ -48,15 +50,42 @@ async def agent_options(name: str, of_scheme: Mapping[str, Any] | None = None) -
     Raises:
         InvalidAgent: There is no such agent; the text says what to write.
     """
-    if ":" in name and name.partition(":")[0] in agent_schemes():
+    kind = find_agent(name)
+    is_of_scheme = ":" in name and name.partition(":")[0] in agent_schemes()
+    if is_of_scheme and kind is not None and not kind.is_remote:
         return RunOptions(model=_options_of_scheme(name, of_scheme or {}))
-    if (kind := find_agent(name)) is not None:
+    if kind is not None:
         kind.check(AgentOptions(name=name))  # before a job begins that could not run
         return RunOptions(agent=name)
     if is_reference(name):
         await check_reference(name)
         return RunOptions(agent_python=lasting_reference(name))
     raise InvalidAgent(_unknown(name))
+
+
+def model_of_program(
+    how: RunOptions, model: str | AgentOptions | None, given: Mapping[str, Any]
+) -> AgentOptions:
+    """Return the options of the model that an agent of another process asks.
+
+    Args:
+        how: The options that name the agent.
+        model: The model, as PROVIDER:MODEL; None for each that the agent names.
+        given: The options of the model, by the names of their fields.
+
+    Raises:
+        HudMcpError: The agent asks no model through a gateway, or an option is wrong.
+    """
+    options: type[AgentOptions] = service("model options")
+    first = next((each for each in declared(options) if each.name in given), None)
+    shown = "--model" if first is None else first.flag
+    if how.no_gateway:
+        raise HudMcpError(f"{shown} needs the gateway; leave out --no-gateway.")
+    if not how.is_remote:
+        raise HudMcpError(f"{shown} needs a model; give --agent PROVIDER:MODEL.")
+    if isinstance(model, AgentOptions):
+        return model
+    return read_options(options, {"name": model or ANY_MODEL, **given}, lambda each: each.flag)
 
 
 async def options_of_agent(given: Any, *, isolated: bool) -> tuple[RunOptions, GivenAgent | None]:
@@ -96,8 +125,10 @@ def check_agent(how: RunOptions) -> None:
         NotInstalled: Its libraries are missing.
         HudMcpError: It cannot work: a key is missing, say, or a file has changed.
     """
-    if how.model is not None and how.kind is not None:
-        how.kind.check(how.model)
+    if how.named_agent is not None and how.kind is not None:
+        how.kind.check(how.named_agent)
+    if how.is_remote and how.model is not None:
+        service("check model gateway")(how.model, how.agent)
 
 
 def with_options(how: RunOptions, given: Mapping[str, Any]) -> RunOptions:
@@ -149,8 +180,7 @@ def open_agent(how: RunOptions, place: Workplace) -> AbstractAsyncContextManager
     return nullcontext(
         CommandAgent(
             command,
-            url=place.url,
-            token=place.token,
+            place,
             folder=folder if folder.is_dir() else None,  # a resumed job may find its folder gone
             title="command" if reference is None else "process",
         )

@@ -27,6 +27,7 @@ from hud_mcp.rollout.server import AnyServer
 from hud_mcp.rollout.trusted import end_as_lost
 from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store
+from hud_mcp.values.model_turn import ModelTurn
 from hud_mcp.values.outcome import NOT_BEGUN, Cause, Counts, Outcome
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Attempt:
             started=started.structured,
         )
         self._lines = agent.lines
+        agent.record = self._record
         try:
             await self._solve(agent)
         finally:
@@ -151,6 +153,13 @@ class Attempt:
             await self._store.add_logs(
                 self.conversation.trajectory_id, [(now, line) for line in lines]
             )
+
+    async def _record(self, turn: ModelTurn) -> int | None:
+        """Record a turn that a gateway has seen, and return its number."""
+        trajectory_id = self.conversation.trajectory_id
+        if trajectory_id is None:
+            return None
+        return await self._store.add_seen_turn(trajectory_id, turn)
 
     async def _flush_turns(self, agent: Agent) -> None:
         turns = agent.take_turns()

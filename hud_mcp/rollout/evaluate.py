@@ -8,6 +8,7 @@ from typing import Any, Literal, Unpack
 
 import anyio.to_thread
 
+from hud_mcp.agents.kind import AgentOptions
 from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.environment.author_files import file_being_loaded
 from hud_mcp.environment.task import Task
@@ -15,7 +16,12 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, JobStopped, sole_cause
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
-from hud_mcp.rollout.agents import agent_name, check_command, options_of_agent
+from hud_mcp.rollout.agents import (
+    agent_name,
+    check_command,
+    model_of_program,
+    options_of_agent,
+)
 from hud_mcp.rollout.evaluation import Evaluation, report_folder, with_workers
 from hud_mcp.rollout.options import JobKeywords, JobOptions, read_job_options, recorded_already
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
@@ -54,6 +60,7 @@ async def evaluate(
     taskset: Tasks | None = None,
     agent: Any = None,
     *,
+    model: str | AgentOptions | None = None,
     store: Place = None,
     on_progress: Callable[[JobProgress], None] | None = None,
     resume: Job | str | None = None,
@@ -73,6 +80,8 @@ async def evaluate(
             with such a method `solve`, or a class of such objects. Each run creates its own object
             of a class. An agent in Python works in this process, and is trusted. If it submits no
             answer, its return value is the answer.
+        model: The model that an agent of another process asks, as `provider:name` or its
+            `ModelOptions`; by default its own. Its turns are recorded, and budgets bind it.
         store: The store that records the job: an open store, which stays open, a path or a URL.
             None means the default store.
         on_progress: Called as a run begins or ends, or the server dies. An exception in it ends
@@ -121,6 +130,9 @@ async def evaluate(
         else:
             fields = {} if how is None else _given_of(how)
             wanted = read_job_options({**fields, **given}, in_python=True)
+            if model is not None:
+                fields = {**fields, "model": model_of_program(wanted, model, {})}
+                wanted = read_job_options({**fields, **given}, in_python=True)
             if wanted.agent_command is not None:
                 check_command(wanted.agent_command)
             wanted = await with_workers(wanted, resumed=False)

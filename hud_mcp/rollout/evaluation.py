@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -244,16 +244,28 @@ class Evaluation:
             ids=SessionIds(self._store, self.job.id, at_once=at_once),
         )
         agent = self._agent
+        place = Workplace(
+            environments=lambda: load_environments(
+                each for each in how.sources if not Source(each).is_remote
+            ),
+            max_steps=how.max_steps,
+            list_tools=tools_of(found.any_server),
+            spent_usd=self.prepared.spent_usd,
+            note=watch.on_note,
+            permit=how.permit,
+        )
+        if agent is None and how.is_remote and not how.no_gateway:
+            # One for all servers, as a budget holds for the whole job.
+            opening = service("model gateway")(how.model, how.agent, place)
+            place = replace(place, gateway=await stack.enter_async_context(opening))
         if agent is None and (found.moves is not None or not how.is_remote):
             # One for all servers: it has an address that stays, or needs none.
             address = None if found.moves is None else found.moves.address
-            agent = await self._opened(stack, found, address, watch)
+            agent = await self._opened(stack, place, address)
         workers = [
             Worker(
                 server,
-                partial(
-                    begin, solver=agent or await self._opened(stack, found, server.address, watch)
-                ),
+                partial(begin, solver=agent or await self._opened(stack, place, server.address)),
                 number,
                 found.offers[number - 1] if found.offers else Needs(),
             )
@@ -263,21 +275,11 @@ class Evaluation:
         return Runs(begins, max_concurrent=how.max_concurrent, retries=how.retries, watch=watch)
 
     async def _opened(
-        self, stack: AsyncExitStack, found: Served, address: Address | None, watch: Watch
+        self, stack: AsyncExitStack, place: Workplace, address: Address | None
     ) -> Solver:
-        how = self.prepared.how
-        place = Workplace(
-            environments=lambda: load_environments(
-                each for each in how.sources if not Source(each).is_remote
-            ),
-            max_steps=how.max_steps,
-            url="" if address is None else address.url,
-            token="" if address is None else address.token,
-            list_tools=tools_of(found.any_server),
-            spent_usd=self.prepared.spent_usd,
-            note=watch.on_note,
-        )
-        return await stack.enter_async_context(open_agent(how, place))
+        if address is not None:
+            place = replace(place, url=address.url, token=address.token)
+        return await stack.enter_async_context(open_agent(self.prepared.how, place))
 
     async def _flush_ends(self) -> None:
         """Record the end of every run without one. The servers have ended by then."""

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, field_validator
 
-from hud_mcp.agents.kind import AgentKind, AgentOptions, find_agent
+from hud_mcp.agents.kind import ANY_MODEL, AgentKind, AgentOptions, find_agent
 from hud_mcp.base.egress import read_hosts
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.protocols import PROTOCOLS
 from hud_mcp.record.job import Job
+from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.values.option import Declared, Option, declared, input_reader, read_options
@@ -67,6 +68,10 @@ def read_cluster(given: Any) -> str | None:
     return given
 
 
+PERMITS = ("session", "all", "none", "ask")
+"""The answers to agents that ask before they call a tool; `ask` asks a person."""
+
+
 def _texts(given: Any) -> Any:
     return tuple(map(str, (given,) if isinstance(given, str | Path) else given))
 
@@ -88,7 +93,18 @@ class RunOptions(Value):
         default=None,
         description="Or the name of an agent in Python that worked in its program's own process.",
     )
-    model: SerializeAsAny[AgentOptions] | None = Field(default=None, description="Or a model.")
+    model: SerializeAsAny[AgentOptions] | None = Field(
+        default=None, description="Or a model; beside another agent, the model that it asks."
+    )
+    no_gateway: Annotated[bool, Option("Agent (give one)", is_rare=True)] = Field(
+        default=False, description="Leave out the record of an agent's turns, and its budget."
+    )
+    permit: Annotated[
+        str, Option("Agent (give one)", metavar="WHAT", choices=PERMITS, is_rare=True)
+    ] = Field(
+        default=PERMITS[0],
+        description="The calls that an agent of acp: may make: of the session's tools, or others.",
+    )
     folder: str = Field(default="", description="Where the run began; commands run there.")
     sources: Annotated[
         tuple[str, ...],
@@ -159,7 +175,9 @@ class RunOptions(Value):
     @property
     def named_agent(self) -> AgentOptions | None:
         """The options of an agent that has a name; None for a command or one in Python."""
-        return AgentOptions(name=self.agent) if self.agent is not None else self.model
+        if self.agent is not None:
+            return AgentOptions(name=self.agent)
+        return self.model if self.agent_command is self.agent_python is None else None
 
     @property
     def kind(self) -> AgentKind | None:
@@ -179,6 +197,8 @@ class RunOptions(Value):
             return given
         fields = cast("Mapping[str, Any]", given)
         kind = find_agent(str(fields.get("name")))
+        if fields.get("name") == ANY_MODEL:
+            return service("model options").model_validate(fields)
         if kind is None:
             # Of a distribution that may be gone.
             raise ValueError(f"no plugin has an agent {fields.get('name')!r}")
@@ -270,6 +290,8 @@ class JobKeywords(TypedDict, total=False):
     ray: str | bool | None
     in_process: bool
     image: ImageFormat
+    no_gateway: bool
+    permit: str
     filter: str | None
     split: str | None
     group: int

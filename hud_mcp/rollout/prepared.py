@@ -206,8 +206,11 @@ async def resume_job(
     solvable(how, Taskset(tasks), every=True)
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
     check_in_process(how)
-    # A budget holds for the whole job.
-    spent_usd = sum(run.use.cost_usd or 0.0 for run in runs if run.use is not None)
+    # A budget holds for the whole job. An agent that is another process can report any cost.
+    uses = [
+        run.use for run in runs if run.use is not None and (run.use.source or not how.is_remote)
+    ]
+    spent_usd = sum(use.cost_usd or 0.0 for use in uses)
     return Prepared(job, tasks, planned, how, spent_usd)
 
 

@@ -247,7 +247,11 @@ class Store(Archive):
         return is_done
 
     def add_turns(
-        self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
+        self,
+        trajectory_id: str,
+        turns: Sequence[ModelTurn],
+        *,
+        before_step: int | None = None,
     ) -> "asyncio.Future[int]":
         """Record a model's turns, masked and cut, whichever server runs the session, or ran it.
 
@@ -258,6 +262,13 @@ class Store(Archive):
         return self.database.write(
             lambda c: sql.turns.add_turns(c, trajectory_id, turns, before_step)
         )
+
+    def add_seen_turn(self, trajectory_id: str, turn: ModelTurn) -> "asyncio.Future[int | None]":
+        """Record a turn that a gateway has seen: beside it, reports of the agent do not count.
+
+        The future ends once it is durable, with its number; None if it had no room.
+        """
+        return self.database.write(lambda c: sql.turns.add_seen_turn(c, trajectory_id, turn))
 
     async def add_logs(
         self,

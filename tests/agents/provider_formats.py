@@ -121,7 +121,7 @@ def _anthropic_heard(body: Mapping[str, Any]) -> Heard:
             elif block["type"] == "image":
                 heard.pictures += 1
             else:
-                heard.user(block["text"])
+                heard.user(block.get("text", ""))
     return heard
 
 
@@ -272,6 +272,9 @@ def _chat_events(reply: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, 
     delta = {"role": "assistant", "content": message["content"] or ""}
     if calls:
         delta["tool_calls"] = calls
+    if "reasoning_content" in message:
+        thought = {"reasoning_content": message["reasoning_content"]}
+        yield None, {**head, "choices": [{"index": 0, "delta": thought, "finish_reason": None}]}
     yield None, {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
     yield None, {**head, "choices": [last]}
@@ -293,6 +296,11 @@ def _responses_heard(body: Mapping[str, Any]) -> Heard:
     heard = Heard(system=body.get("instructions") or "")
     tools = [tool for tool in body.get("tools", []) if tool["type"] == "function"]
     heard.tools = {tool["name"]: tool.get("parameters") for tool in tools}
+    for space in (tool for tool in body.get("tools", []) if tool["type"] == "namespace"):
+        named = {
+            f"{space['name']}/{each['name']}": each.get("parameters") for each in space["tools"]
+        }
+        heard.tools |= named
     given = body["input"]
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     replied = False
@@ -347,7 +355,8 @@ def _responses_reply(model: str, says: Says) -> dict[str, Any]:
             "id": f"fc_{next(_ids)}",
             "type": "function_call",
             "call_id": f"call_{next(_ids)}",
-            "name": call.name,
+            "name": call.name.rpartition("/")[2],
+            **({"namespace": call.name.rpartition("/")[0]} if "/" in call.name else {}),
             "arguments": _json(call.arguments),
             "status": "completed",
         }
@@ -389,6 +398,13 @@ def _responses_events(reply: dict[str, Any]) -> Iterator[tuple[str | None, dict[
     yield event("response.created", response=begun)
     for index, item in enumerate(reply["output"]):
         yield event("response.output_item.added", output_index=index, item=item)
+        at = {"output_index": index, "item_id": item["id"]}
+        for place, part in enumerate(item.get("content", ())):
+            at |= {"content_index": place}
+            yield event("response.output_text.delta", **at, delta=part["text"], logprobs=[])
+        for place, part in enumerate(item.get("summary", ())):
+            at |= {"summary_index": place}
+            yield event("response.reasoning_summary_text.delta", **at, delta=part["text"])
         yield event("response.output_item.done", output_index=index, item=item)
     yield event("response.completed", response=reply)
 

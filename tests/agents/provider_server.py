@@ -21,6 +21,7 @@ from provider_formats import FORMATS, Call, Format, Heard, Says
 
 __all__ = [
     "Asked",
+    "Breaks",
     "Call",
     "ProviderServer",
     "Refuses",
@@ -30,6 +31,8 @@ __all__ = [
     "overflows",
     "provider_server",
 ]
+
+_BREAKS = "x-breaks"
 
 _PATHS = (
     (re.compile(r"/v1/messages$"), "anthropic"),
@@ -90,12 +93,23 @@ class Sends:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Breaks:
+    """A reply whose connection breaks in its middle.
+
+    Attributes:
+        says: The reply, of which half is sent.
+    """
+
+    says: Says = field(default_factory=Says)
+
+
 def overflows(asked: Asked) -> Refuses:
     """What the provider says where the context is full."""
     return Refuses(400, FORMATS[asked.provider].overflow)
 
 
-Script = Callable[[Asked], Says | Refuses | Sends]
+Script = Callable[[Asked], Says | Refuses | Sends | Breaks]
 
 
 class ProviderServer:
@@ -135,6 +149,8 @@ class ProviderServer:
             return given.status, given.headers, given.body
         if isinstance(given, Refuses):
             return given.status, given.headers, kind.refuse(given.status, given.message)
+        if isinstance(given, Breaks):
+            return 200, {_BREAKS: "1"}, kind.write(model, given.says)
         return 200, {}, kind.write(model, given)
 
     def serve(self) -> None:
@@ -178,7 +194,8 @@ def _answering(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
             status, more, reply = server.reply(kind, model, body, headers)
             streams = body.get("stream") or ":stream" in path
             if status == 200 and streams and kind.stream is not None:
-                self._stream(kind.stream(reply), ends=provider.startswith("openai-"))
+                ends = provider.startswith("openai-")
+                self._stream(kind.stream(reply), ends=ends, breaks=_BREAKS in more)
             else:
                 text = reply if isinstance(reply, str) else json.dumps(reply)
                 self._send(status, more, text.encode())
@@ -193,10 +210,14 @@ def _answering(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
             for name, value in more.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body)
+            self._write(body, breaks=_BREAKS in more)
+
+        def _write(self, body: bytes, *, breaks: bool) -> None:
+            self.wfile.write(body[: len(body) // 2] if breaks else body)
+            self.close_connection |= breaks
 
         def _stream(
-            self, events: Iterator[tuple[str | None, dict[str, Any]]], *, ends: bool
+            self, events: Iterator[tuple[str | None, dict[str, Any]]], *, ends: bool, breaks: bool
         ) -> None:
             lines: list[str] = []
             for name, data in events:
@@ -208,6 +229,6 @@ def _answering(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self._write(body, breaks=breaks)
 
     return Answering

@@ -1,7 +1,6 @@
 """An agent that is a command: what it is called, and how it ends with all that it started."""
 
 import os
-import shlex
 import sys
 import time
 import tracemalloc
@@ -105,7 +104,7 @@ async def run_program(folder: Path, kind: str) -> Agent:
     """Run a program of `STARTS`; return its handle, with what it was heard to say."""
     (folder / "starts.py").write_text(STARTS)
     agent = Agent(unused, session="s", prompt="p")
-    command = shlex.join([sys.executable, "starts.py", kind])
+    command = [sys.executable, "starts.py", kind]
     await run_agent(command, dict(os.environ), agent, folder=folder, title="command")
     return agent
 

@@ -16,7 +16,7 @@ def test_every_name_and_scheme_of_an_agent_has_a_kind() -> None:
     kinds |= {scheme: find_agent(f"{scheme}:model") for scheme in agent_schemes()}
     assert all(isinstance(kind, AgentKind) for kind in kinds.values())
     assert {name for name, kind in kinds.items() if kind and kind.is_remote} == {
-        "claude-code", "codex", "gemini"
+        "acp", "claude-code", "codex", "gemini"
     }  # fmt: skip
     assert [name for name, kind in kinds.items() if kind and kind.is_person] == ["human"]
 

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from hud_mcp import Store
 from hud_mcp.agents.model.options import ModelOptions
-from hud_mcp.plugins.models.requests import KEYS, find_computer
+from hud_mcp.plugins.models.gateway.keys import KEYS
+from hud_mcp.plugins.models.requests import find_computer
 
 NAMES = [name for names in KEYS.values() for name in names[:1]]
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,8 +28,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Job, evaluate
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.gateway.keys import KEYS
 from hud_mcp.plugins.models.options import ModelOptions
-from hud_mcp.plugins.models.requests import KEYS
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import Cause, Outcome
@@ -312,7 +312,7 @@ def test_python_gives_a_stopped_job_a_larger_budget_too(
 @pytest.mark.long
 def test_the_cost_of_a_run_ends_it_as_its_result(tmp_path: Path) -> None:
     """The others of the job go on."""
-    looks = Says(calls=(Call("step", {"actions": []}),), tokens=(1_000_000, 0))
+    looks = Says(calls=(Call("step", {"actions": []}),), tokens=(600_000, 0))
     with command(tmp_path, lambda _asked: looks) as model:
         limits = ("--price", "1,1", "--max-cost-per-run", "1.5")
         done = model.run(*STRAWBERRY, "--group", "2", *limits)

@@ -27,7 +27,8 @@ from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins import models
 from hud_mcp.plugins.models.conversation import History
-from hud_mcp.plugins.models.requests import KEYS, Reply, Requests
+from hud_mcp.plugins.models.gateway.keys import KEYS
+from hud_mcp.plugins.models.requests import Reply, Requests
 
 SECRET = "sk-a-secret-of-the-test"
 MODELS = {

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from hud_mcp import evaluate
-from hud_mcp.agents.command import check_program
+from hud_mcp.agents.programs import check_program
 from hud_mcp.errors import InvalidAgent
 from hud_mcp.rollout.agents import agent_options
 

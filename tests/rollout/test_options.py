@@ -34,6 +34,8 @@ async def ask():
 
 GIVEN: dict[str, tuple[tuple[str, ...], Any]] = {
     "agent_command": (("--agent-command", "no-such-program 1"), "no-such-program 1"),
+    "no_gateway": (("--no-gateway",), True),
+    "permit": (("--permit", "none"), "none"),
     "sources": (("--env", "env.py"), "env.py"),
     "contexts": (("--contexts", "sample:2:size=2..3"), "sample:2:size=2..3"),
     "context_selector": (("--context-selector", "every"), "every"),
@@ -206,7 +208,7 @@ def test_a_taskset_and_a_model_s_options_come_from_the_record_too() -> None:
 MODEL_VALUES = {
     "base_url": "http://127.0.0.1:1/v1", "look": "text", "tools": "computer", "system": "env.py",
     "keep_images": 2, "max_tokens": 9, "max_cost_usd": 1, "max_cost_per_run_usd": 1,
-    "price": "1,5", "rpm": 3, "tpm": 4,
+    "price": "1,5", "rpm": 3, "tpm": 4, "max_turns": 5,
 }  # fmt: skip
 """A value of each option of a model."""
 

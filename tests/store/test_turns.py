@@ -143,7 +143,10 @@ async def test_a_session_has_room_for_so_many_turns(
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("field", ["text", "reasoning", "calls", "many calls", "settings", "all"])
+@pytest.mark.parametrize(
+    "field",
+    ["text", "reasoning", "calls", "many calls", "settings", "messages", "many messages", "all"],
+)
 def test_a_turn_that_is_too_large_is_cut_and_keeps_its_figures(field: str) -> None:
     """The beginning stays, and what was cut is counted; the record of a call does not grow."""
     huge: dict[str, Any] = {
@@ -152,6 +155,8 @@ def test_a_turn_that_is_too_large_is_cut_and_keeps_its_figures(field: str) -> No
         "calls": {"calls": [{"name": "n" * 5000, "arguments": {"t": "x" * 1_000_000}}]},
         "many calls": {"calls": [{"name": "a", "arguments": {"i": i}} for i in range(50_000)]},
         "settings": {"settings": {"prompt": "x" * 1_000_000}},
+        "messages": {"messages": ({"role": "user", "parts": [{"text": "\x00" * 1_000_000}]},)},
+        "many messages": {"messages": ({"role": "user"},) * 50_000, "text": "x" * 20_000},
         "all": dict.fromkeys(("model", "text", "reasoning", "stop_reason", "error"), "😀" * 20_000),
     }[field]
     kept = bounded(turn(1, usage={"input": 5}, cost_usd=1.5, **huge))
@@ -159,6 +164,47 @@ def test_a_turn_that_is_too_large_is_cut_and_keeps_its_figures(field: str) -> No
     assert (0 if field == "settings" else TURN_BYTES / 20) < size <= TURN_BYTES
     assert (kept.usage.input, kept.cost_usd) == (5, 1.5)
     assert "cut" in kept.model_dump_json()
+
+
+SEEN: dict[str, Any] = {
+    "dialect": "messages",
+    "asked_model": "model-b",
+    "provider_id": "msg_1",
+    "messages": ({"role": "user", "parts": [{"text": "Open it."}, {"image": "0" * 64}]},),
+    "after": 0,
+    "repeats": 1,
+    "tools": "abc",
+    "is_side": True,
+    "is_broken": True,
+    "first_token_s": 0.25,
+    "last_token_s": 0.5,
+    "tries": ({"status": 529, "error": "Overloaded", "waited_s": 1.5},),
+}
+"""What only a program between an agent and its model knows of a turn."""
+
+
+async def test_a_turn_that_was_seen_on_its_way_comes_back_whole(store: Store) -> None:
+    """Its messages can be removed like its text."""
+    await begin(store)
+    await store.add_turns("traj-1", [FULL, turn(2, **SEEN)], before_step=0)
+    told, seen = await store.load_turns("traj-1")
+    assert {name: getattr(seen, name) for name in SEEN} == SEEN
+    assert {name: getattr(told, name) for name in SEEN} == {
+        name: ModelTurn.model_fields[name].default for name in SEEN
+    }
+    assert await Upkeep(store).redact(["traj-1"], ["messages"]) == (2, 1)
+    (_, seen) = await store.load_turns("traj-1")
+    assert (seen.messages, seen.after) == ((), 0)
+    assert [name for name, _ in seen.removed] == ["messages"]
+
+
+async def test_a_key_in_a_message_is_masked(store: Store, url: str) -> None:
+    """A tool's result may have one, as a reply may."""
+    await begin(store)
+    key = "sk-ant-api03-" + "Ab3" * 20
+    said = {"role": "tool", "parts": [{"result": f"KEY={key}", "id": "call_1"}]}
+    await store.add_turns("traj-1", [turn(1, messages=(said,))], before_step=0)
+    assert key not in str(execute(url, "SELECT * FROM turns"))
 
 
 async def test_what_no_column_holds_is_not_refused(store: Store) -> None:

@@ -167,8 +167,14 @@ def _facts(op: "Operations") -> None:
     _add(op, "sessions", *numbers, *(sa.Column(name, sa.Boolean) for name in names))
 
 
+def _gateways(op: "Operations") -> None:
+    """The source of a turn. All turns before were reported."""
+    _add(op, "turns", sa.Column("source", sa.String(16)))
+
+
 REVISIONS: Sequence[Callable[["Operations"], None]] = (
     _first, _leases, _plans, _records, _turns, _replicas, _upkeep, _quotas, _facts,
+    _gateways,
 )  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def sound_json(connection: Connection, column: ColumnElement[Any]) -> ColumnElem
     return case((and_(escaped, or_(*suspect)), cast(replaced, JSON)), else_=column)
 
 
-VERSION = 9
+VERSION = 10
 """The version of the tables, and the number of the newest revision. A newer store is refused."""
 
 COPYING = -1
@@ -357,6 +357,7 @@ turns = Table(
     Column("cached_tokens", BigInteger),
     Column("cost_usd", Float(53)),
     Column("model_s", Float(53), nullable=False),  # from the request to the reply
+    Column("source", String(16)),  # none if the agent or its client reports it
     Column("row", Json, nullable=False),  # the RecordedTurn
     UniqueConstraint("session_id", "digest", name="turns_digest"),
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
 
 from hud_mcp.base.lines import to_json
 from hud_mcp.errors import StoreFailed
@@ -17,12 +17,17 @@ from hud_mcp.values.model_turn import (
     ModelTurn,
     ModelUse,
     RecordedTurn,
+    TurnSource,
     bounded,
 )
 
 
 def add_turns(
-    connection: Connection, trajectory_id: str, new: Sequence[ModelTurn], before_step: int | None
+    connection: Connection,
+    trajectory_id: str,
+    new: Sequence[ModelTurn],
+    before_step: int | None,
+    source: TurnSource | None = None,
 ) -> int:
     """Add turns to a session's record, in order, each once; return the number without room."""
     held = select(sessions.c.id).where(sessions.c.id == trajectory_id)
@@ -46,11 +51,20 @@ def add_turns(
         if number >= TURNS or size > TURN_BYTES_IN_ALL:
             break
         place = {"session_id": trajectory_id, "turn": number, "before_step": before_step}
-        rows.append({**place, "digest": digest, "bytes": size, **columns})
+        rows.append({**place, "digest": digest, "bytes": size, "source": source, **columns})
         number += 1
     if rows:
         connection.execute(turns.insert(), rows)
     return len(fresh) - len(rows)
+
+
+def add_seen_turn(connection: Connection, trajectory_id: str, turn: ModelTurn) -> int | None:
+    """Add a turn that a gateway has seen; return its number, or None if it had no room."""
+    add_turns(connection, trajectory_id, [turn], None, "gateway")
+    query = select(turns.c.turn).where(
+        turns.c.session_id == trajectory_id, turns.c.digest == _digest(turn)
+    )
+    return connection.execute(query).scalar_one_or_none()
 
 
 def _digest(turn: ModelTurn) -> str:
@@ -91,9 +105,15 @@ def load_turns(
 
 
 def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
-    """Return the use of some sessions' models, by the session's record, if they report any."""
+    """Return the use of some sessions' models, by the session's record, if they have any.
+
+    An agent can report any cost. Its reports do not count beside turns of a gateway.
+    """
     chosen = select(sessions.c.id).where(of)
-    mine = turns.c.session_id.in_(chosen)
+    seen = turns.alias()
+    is_seen = exists().where(seen.c.session_id == turns.c.session_id, seen.c.source.is_not(None))
+    counts = or_(turns.c.source.is_not(None), ~is_seen)
+    mine = turns.c.session_id.in_(chosen) & counts
     query = select(
         turns.c.session_id,
         func.count().label("turns"),
@@ -103,6 +123,7 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
         func.sum(turns.c.cost_usd).label("cost_usd"),
         func.count(turns.c.cost_usd).label("priced"),
         func.sum(turns.c.model_s).label("model_s"),
+        func.max(turns.c.source).label("source"),
     ).where(mine)
     rows = connection.execute(query.group_by(turns.c.session_id)).all()
     spent = _environment_s(connection, of) if rows else {}
@@ -116,6 +137,7 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
             priced=row.priced,
             model_s=row.model_s,
             environment_s=spent.get(row.session_id, 0.0),
+            source=row.source,
         )
         for row in rows
     }
@@ -139,7 +161,8 @@ def step_count() -> ColumnElement[int]:
 
 def _read(row: Row[Any]) -> RecordedTurn:
     turn = read_value(RecordedTurn, row.row, f"turn {row.turn} of {row.session_id}")
-    return turn.model_copy(update={"number": row.turn, "before_step": row.before_step})
+    place = {"number": row.turn, "before_step": row.before_step, "source": row.source}
+    return turn.model_copy(update=place)
 
 
 def _count_steps(connection: Connection, trajectory_id: str) -> int:

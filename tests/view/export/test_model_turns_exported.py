@@ -59,7 +59,7 @@ async def test_json_lines_have_every_turn_and_their_sum(told: Recorded, tmp_path
     assert first["turns"][0]["reasoning"] == THOUGHT
     assert first["use"] == {
         "turns": 3, "input": 110, "output": 20, "cached": 60, "cost_usd": 0.25, "priced": 1,
-        "model_s": 4.5, "environment_s": 3.0,
+        "model_s": 4.5, "environment_s": 3.0, "source": None,
     }  # fmt: skip
     assert (other["turns"], other["use"]) == ([], None)
 

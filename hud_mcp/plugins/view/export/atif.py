@@ -139,6 +139,11 @@ def _led_by(turn: RecordedTurn, step: Json) -> Json:
     return {**led, **_known(named)}
 
 
+_SEEN = {"after", "asked_model", "dialect", "first_token_s", "is_broken", "is_side", "messages",
+         "provider_id", "repeats", "source", "tools", "tries"}  # fmt: skip
+"""The fields of a turn that a gateway has seen."""
+
+
 def _rest(turn: RecordedTurn) -> Json:
     """Return the parts of a turn that ATIF has no field for."""
     rest: Json = {
@@ -149,7 +154,8 @@ def _rest(turn: RecordedTurn) -> Json:
         "error": turn.error,
         "redactions": [each.model_dump(mode="json") for each in turn.redactions] or None,
     }
-    return _known(rest)
+    seen = turn.model_dump(mode="json", include=_SEEN, exclude_defaults=True)
+    return seen | _known(rest)
 
 
 def _known(fields: Json) -> Json:

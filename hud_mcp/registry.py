@@ -36,6 +36,7 @@ __all__ = [
 
 BUILT_IN = (
     "hud_mcp.graders.plugin",
+    "hud_mcp.plugins.acp.plugin",
     "hud_mcp.plugins.cluster.plugin",
     "hud_mcp.plugins.gymnasium.plugin",
     "hud_mcp.plugins.hand.plugin",

@@ -17,10 +17,16 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 111_690, 505, 14_820
+LINES, MODULES, DOCSTRING_LINES = 112_350, 507, 14_900
 """Of the whole package, with all plugins but those below."""
 
-ADDED = {"plugins/servers/": 5_900, "plugins/sets/mcp/": 380}
+ADDED = {
+    "plugins/acp/": 1_200,
+    "plugins/servers/": 5_900,
+    "plugins/sets/mcp/": 380,
+    "plugins/models/gateway/": 4_540,
+    "plugins/models/translate/": 1_310,
+}
 """Lines of the plugins that came after these ceilings, by their folder."""
 
 FILE_LINES, FUNCTION_LINES = 450, 50

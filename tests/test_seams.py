@@ -41,6 +41,7 @@ IN_FUNCTIONS = {
 
 SEAMS = {
     "graders": "each grader's module, which a file that needs another one does not wait for",
+    "plugins.acp.libraries": "the models of the Agent Client Protocol, and the SDK's streams",
     "plugins.models": "pydantic-ai, its providers' libraries, and genai-prices",
     "values.sampler": "three of ConfigSpace's classes under CARL's names",
     "plugins.gymnasium.libraries": "Gymnasium, NumPy, Pillow, and MuJoCo's models",

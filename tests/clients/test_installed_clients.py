@@ -57,6 +57,16 @@ def test_what_is_written_is_started_and_a_task_is_graded(name: str, home: Path) 
     assert path.read_bytes() == SETTINGS[name].encode()
 
 
+def test_a_server_for_an_ide_of_jetbrains_is_printed_to_be_pasted(home: Path) -> None:
+    """The IDE keeps its servers by itself, so no file is written."""
+    done = run("install", "jetbrains", "letter_count", "--name", "letters")
+    assert done.exit_code == 0, done.output
+    entry = json.loads(done.stdout)["mcpServers"]["letters"]
+    assert [entry["command"], *entry["args"]] == [*own_command(), "serve", "letter_count"]
+    assert "Paste this in the IDE" in done.stderr
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.parametrize("option", ["--dry-run", "--link", "--no-start"])
 def test_a_mistake_in_the_sources_is_told_before_anything_is_shown(option: str, home: Path) -> None:
     """Also where nothing would be written or started."""

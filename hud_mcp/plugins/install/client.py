@@ -165,6 +165,13 @@ CLIENTS: Mapping[str, Client] = {
 }
 """Every client that can be configured, by name."""
 
+PASTED = {
+    "jetbrains": "Paste this in the IDE: Settings, Tools, AI Assistant, Model Context Protocol "
+    "(MCP), Add, As JSON. Its agents of the Agent Client Protocol get the server too, if "
+    "`Pass custom MCP servers` is on."
+}
+"""The clients that keep servers in a place of their own, and where a person gives them one."""
+
 _ALSO = {"gemini-cli": "gemini", "vs-code": "vscode", "code": "vscode", "claude": "claude-code"}
 
 

@@ -21,6 +21,7 @@ from hud_mcp.plugins.install.change import Change, Configuration
 from hud_mcp.plugins.install.client import (
     CLIENTS,
     LINKED,
+    PASTED,
     Client,
     Entry,
     Machine,
@@ -218,7 +219,8 @@ def _variables(
 @click.command(
     "install",
     cls=Command,
-    epilog=f"CLIENT is one of: {', '.join(CLIENTS)}. Without one, the command lists them.",
+    epilog=f"CLIENT is one of: {', '.join([*CLIENTS, *PASTED])}. Without one, the command lists "
+    "them.",
 )
 @click.argument("client", required=False)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]... [-- OPTION...]")
@@ -264,8 +266,13 @@ def command(
     own = own_command()
     variables = {**kept_variables(own), **options["variables"]}
     entry = Entry(own[0], [*own[1:], *serve_arguments(sources, tasksets)], variables)
-    chosen, held = _configuration(client, options["config"])
     environments = _environments(sources, tasksets)
+    if client in PASTED:
+        shown = {"command": entry.command, "args": list(entry.args), "env": dict(entry.env)}
+        click.echo(json.dumps({"mcpServers": {name: shown}}, indent=2))
+        click.echo(PASTED[client], err=True)
+        return
+    chosen, held = _configuration(client, options["config"])
     if options["link"]:
         click.echo(install_link(chosen, name, entry))
         return

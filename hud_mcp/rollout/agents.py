@@ -81,6 +81,8 @@ def model_of_program(
     shown = "--model" if first is None else first.flag
     if how.no_gateway:
         raise HudMcpError(f"{shown} needs the gateway; leave out --no-gateway.")
+    if not how.is_remote and first is None:
+        raise HudMcpError(f"{agent_name(how)} and {model} are both agents; give one of them.")
     if not how.is_remote:
         raise HudMcpError(f"{shown} needs a model; give --agent PROVIDER:MODEL.")
     if isinstance(model, AgentOptions):

@@ -200,3 +200,17 @@ def test_any_program_is_given_a_model_by_hand(place: Place) -> None:
     assert done.stdout.split() == ["200", "[]"], done.stderr
     turn = json.loads((place.folder / "turns.jsonl").read_text())
     assert (turn["model"], turn["text"]) == ("anthropic:some-model", "Three.")
+
+
+def test_a_wrong_model_is_told_in_a_sentence(place: Place) -> None:
+    """Before anything begins, and with what to write."""
+    both = place.eval(*STRAWBERRY, "--agent", "oracle", "--model", "anthropic:x")
+    assert "oracle and anthropic:x are both agents; give one" in both.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "hud_mcp", "gateway", "nope", "turns.jsonl"], cwd=place.folder,
+        text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "'nope' names no model; write PROVIDER:MODEL" in done.stderr
+    assert "pydantic" not in done.stderr

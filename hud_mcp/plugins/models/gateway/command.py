@@ -13,12 +13,13 @@ import click
 from hud_mcp.agents.agent import Agent, Reply
 from hud_mcp.base.process import child_environment, stop_signals
 from hud_mcp.cli.help import Command
-from hud_mcp.errors import HudMcpError, InvalidAgent
+from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.gateway.choice import choose
 from hud_mcp.plugins.models.gateway.gateway import Gateway, OpenRun, gateway_of
 from hud_mcp.plugins.models.gateway.secrets import is_provider_variable
 from hud_mcp.plugins.models.options import ModelOptions
 from hud_mcp.values.model_turn import ModelTurn, bounded
+from hud_mcp.values.option import read_options
 
 __all__ = ["command"]
 
@@ -38,10 +39,7 @@ def command(*, model: str, file: Path, program: Sequence[str]) -> None:
 
 
 async def _main(model: str, file: Path, program: Sequence[str]) -> int:
-    try:
-        options = ModelOptions(name=model)
-    except ValueError as exc:
-        raise InvalidAgent(f"{model!r} names no model: {exc}") from None
+    options = read_options(ModelOptions, {"name": model}, lambda each: each.flag)
     choice = choose(None if model == "*" else options, None)
     if not choice.routes:
         raise HudMcpError(f"{choice.why_not}. Set a key in the environment of this command.")

@@ -160,22 +160,23 @@ def _read_new(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions:
     name, model = ctx.params["agent"], ctx.params["model"]
     if name is None and "agent_command" not in given:
         name, model = model, None
+    one = (
+        f"Give one agent: --agent {', '.join(_NAMES)}, PROVIDER:MODEL or path/to/agent.py:NAME; or "
+        "--agent-command COMMAND."
+    )
     if (name is not None) + ("agent_command" in given) != 1:
-        raise HudMcpError(
-            f"Give one agent: --agent {', '.join(_NAMES)}, PROVIDER:MODEL or "
-            "path/to/agent.py:NAME; or --agent-command COMMAND."
-        )
+        raise HudMcpError(one)
     options = read_job_options(given, in_python=False)
     if options.agent_command is not None:
         check_command(options.agent_command)
     how: RunOptions = options
     if name is not None:
         how = anyio.run(agent_options, name, of_model)
+    if model is not None and not how.is_remote:
+        raise HudMcpError(f"{name} asks no other model, so leave out --model {model}. {one}")
     agent = {each: getattr(how, each) for each in how.model_fields_set}
     if (of_model or model is not None) and "model" not in agent:
         agent["model"] = model_of_program(how, model, of_model)
-    elif model is not None:
-        raise HudMcpError(f"--agent {name} and --model {model} are both agents; give one.")
     return read_job_options({**given, **agent}, in_python=False)
 
 

@@ -1,5 +1,7 @@
 from hud_mcp.agents.agent import Agent as Agent
 from hud_mcp.environment import Environment as Environment
+from hud_mcp.environment.conversation import Ask as Ask
+from hud_mcp.environment.conversation import Say as Say
 from hud_mcp.environment.function import History as History
 from hud_mcp.environment.prompt import Answer as Answer
 from hud_mcp.environment.spec import NoWorld as NoWorld
@@ -10,6 +12,8 @@ from hud_mcp.environment.taskset import TaskSet as TaskSet
 from hud_mcp.environment.taskset import Taskset as Taskset
 from hud_mcp.environment.template import Template as Template
 from hud_mcp.environment.tool import actions as actions
+from hud_mcp.environment.user import User as User
+from hud_mcp.environment.user import When as When
 from hud_mcp.environment.world import World as World
 from hud_mcp.errors import ActionFailed as ActionFailed
 from hud_mcp.errors import BrokenByAgent as BrokenByAgent

@@ -158,6 +158,7 @@ class Declarations:
         input: Any = None,  # HUD's name
         returns: Any = None,
         reward: str | None = None,
+        user: bool = False,
     ) -> Callable[[TemplateFunction], Template]: ...
     def template(
         self,
@@ -168,6 +169,7 @@ class Declarations:
         input: Any = None,  # noqa: A002  # HUD's name
         returns: Any = None,
         reward: str | None = None,
+        user: bool = False,
     ) -> Any:
         """Register a template: an async generator that yields a prompt, then a grade.
 
@@ -178,6 +180,7 @@ class Declarations:
             input: A type that describes the agent's input beside the prompt.
             returns: The type of the answer; the template then receives `Answer[T]`.
             reward: The policy for showing the reward to agents: one of `REWARD_POLICIES`.
+            user: Whether it talks: it yields `Say`, and its server lists `message_user`.
 
         Raises:
             InvalidTemplate: The function is not a valid template, or the id is taken. The text
@@ -195,6 +198,7 @@ class Declarations:
                 input=input,
                 returns=returns,
                 reward=reward,
+                user=user,
             )
             self._add_template(made)
             return made

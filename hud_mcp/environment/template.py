@@ -35,6 +35,7 @@ class Template:
         input: A type that describes the agent's input beside the prompt.
         returns: The type of the answer; the template then receives `Answer[T]`.
         reward: The policy for showing the reward to agents, instead of the server's.
+        user: Whether it talks: it yields `Say`, and its server lists `message_user`.
 
     Attributes:
         prompts_at_once: Whether it certainly awaits nothing before its prompt.
@@ -62,7 +63,9 @@ class Template:
         input: Any = None,  # noqa: A002  # HUD's name
         returns: Any = None,
         reward: str | None = None,
+        user: bool = False,
     ) -> None:
+        self.user = user
         self.id = id or function.__name__
         self.env = env
         self.function = function

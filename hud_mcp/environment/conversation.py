@@ -1,0 +1,266 @@
+"""A conversation with an agent: its prompts, its replies, and the turns of its user.
+
+A template yields `Say` or `Ask` as often as it likes, and then its grade. A session drives it, and
+keeps each of the user's turns before the agent hears of it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from hud_mcp.environment.prompt import AnswerType, Prompt, PromptMessage
+from hud_mcp.errors import GradingFailed, InvalidTemplate
+from hud_mcp.values.action import Value
+from hud_mcp.values.grade import Grade, SubScore, read_grade
+
+__all__ = ["Ask", "Conversation", "Reply", "Say", "UserTurn", "current", "turn"]
+
+EndedBy: TypeAlias = Literal["agent", "user", "limit"]
+
+
+@dataclass(frozen=True)
+class _Prompted:
+    """A prompt in a conversation, with its part of the grade and its own limits."""
+
+    text: str
+    instructions: str = field(default="", kw_only=True)
+    part: str | None = field(default=None, kw_only=True)
+    weight: float = field(default=1.0, kw_only=True)
+    seconds: float | None = field(default=None, kw_only=True)
+    steps: int | None = field(default=None, kw_only=True)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt as messages: the instructions first, then the text."""
+        rules = (PromptMessage("system", self.instructions),) if self.instructions else ()
+        return Prompt((*rules, PromptMessage("user", self.text)))
+
+    def grade(self, value: Any) -> None:
+        """Grade its part: a number, a `Grade`, or what else a template may yield as its grade.
+
+        Raises:
+            InvalidTemplate: It names no part.
+            GradingFailed: The value is no grade, or lies outside of 0 to 1.
+        """
+        if self.part is None:
+            kind = type(self).__name__
+            raise InvalidTemplate(f"{kind} has no part to grade; name it: {kind}(…, part='name').")
+        current().grade_part(self.part, self.weight, value)
+
+
+@dataclass(frozen=True)
+class Say(_Prompted):
+    """A user's words to the agent; `message_user` brings the reply, and a `Reply` comes back.
+
+    Attributes:
+        text: The words.
+        instructions: Rules for the agent that are not the user's words.
+        part: The name of the part of the task that the reply is graded for.
+        weight: The weight of that part.
+        seconds: The longest wait for the reply; then the conversation ends.
+        steps: The most steps of the agent before the reply; then the conversation ends.
+        ends: Whether these are the last words: the reply is ended at once.
+        by: The end's author where `ends` is set.
+    """
+
+    ends: bool = field(default=False, kw_only=True)
+    by: EndedBy = field(default="user", kw_only=True)
+
+
+@dataclass(frozen=True)
+class Ask(_Prompted):
+    """A question that only `response` answers; the answer's text comes back, or an `Answer`.
+
+    Attributes:
+        text: The question.
+        instructions: Rules for the agent that are not the user's words.
+        returns: The type of the answer; an `Answer` of it then comes back.
+        part: The name of the part of the task that the answer is graded for.
+        weight: The weight of that part.
+        seconds: The longest wait for the answer; then the conversation ends, and it is empty.
+        steps: The most steps of the agent before the answer; then the same.
+    """
+
+    returns: Any = field(default=None, kw_only=True)
+
+    def read(self, raw: str, *, where: str = "") -> Any:
+        """Return the answer as the template receives it."""
+        return AnswerType(self.returns, where=where, noun="Ask").read(raw)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The agent's reply to a `Say`.
+
+    Attributes:
+        text: Its words; empty where none came.
+        ended: Whether the conversation is over.
+        by: The end's author, or None: the agent, its user, or a limit.
+        steps: The agent's steps since the prompt.
+        said: The prompt.
+    """
+
+    text: str
+    ended: bool = False
+    by: EndedBy | None = None
+    steps: int = 0
+    said: Say = field(default=Say(""), repr=False, compare=False)
+
+    def __str__(self) -> str:
+        """Return its words: graders of text are often handed the whole reply."""
+        return self.text
+
+    def grade(self, value: Any) -> None:
+        """Grade the part that its prompt names; raises as `Say.grade`."""
+        self.said.grade(value)
+
+
+class UserTurn(Value):
+    """One turn of a user, as its record has it."""
+
+    text: str
+    ends: bool = False
+    by: EndedBy = "user"
+    name: str = "user"
+    turns: tuple[Mapping[str, Any], ...] = Field(
+        default=(), description="Turns of the model behind it, as JSON."
+    )
+    calls: tuple[Mapping[str, Any], ...] = Field(
+        default=(), description="Its own calls on the world, which a repetition makes again."
+    )
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class KeptTurn(Value):
+    """A user's turn and its place: after which message, which words of it, and which of several."""
+
+    after: int
+    digest: str
+    number: int
+    turn: UserTurn
+
+    @property
+    def place(self) -> tuple[int, str, int]:
+        """The key by which a repetition finds it."""
+        return self.after, self.digest, self.number
+
+
+Keep: TypeAlias = Callable[[KeptTurn], Awaitable[None]]
+
+
+async def _keep_nothing(_: KeptTurn) -> None:
+    """Keep no record: a template that runs by itself has none."""
+
+
+class Conversation:
+    """The conversation of one run of a template.
+
+    Attributes:
+        messages: The agent's replies to each `Say`, in order.
+        parts: The grades of parts so far, by name.
+        latest: The last reply.
+        speaker: A person or a program that speaks in place of each user, or None.
+    """
+
+    def __init__(self, kept: Iterable[KeptTurn] = (), keep: Keep = _keep_nothing) -> None:
+        self._kept = {each.place: each.turn for each in kept}
+        self._keep = keep
+        self._number = 0
+        self.messages: list[str] = []
+        self.parts: dict[str, SubScore] = {}
+        self.latest: Reply | None = None
+        self.speaker: Callable[[Any, str], Awaitable[UserTurn]] | None = None
+
+    def hear(self, reply: Reply) -> None:
+        """Note a reply of the agent; the user's next turn belongs to it."""
+        self.messages.append(reply.text)
+        self.latest, self._number = reply, 0
+
+    async def turn(
+        self,
+        produce: Callable[[], Awaitable[UserTurn]],
+        repeat: Callable[[UserTurn], Awaitable[None]] | None = None,
+    ) -> UserTurn:
+        """Return the user's next turn: the one on record, or a new one once it is kept.
+
+        Args:
+            produce: Makes a turn. It is not called where the record has one.
+            repeat: Does again what a recorded turn did to the world.
+        """
+        words = self.messages[-1] if self.messages else ""
+        place = (len(self.messages), sha256(words.encode()).hexdigest(), self._number)
+        self._number += 1
+        found = self._kept.get(place)
+        if found is not None:
+            if repeat is not None:
+                await repeat(found)
+            return found
+        made = await produce()
+        # Before anybody hears of it: a repeated message then gets the same words, paid for once.
+        after, digest, number = place
+        await self._keep(KeptTurn(after=after, digest=digest, number=number, turn=made))
+        self._kept[place] = made
+        return made
+
+    def grade_part(self, name: str, weight: float, value: Any) -> None:
+        """Grade a part; a second grade replaces the first. Raises as `Say.grade`."""
+        where = f"part {name!r}"
+        found = read_grade(value, where=where)
+        try:
+            self.parts[name] = SubScore(
+                name=name,
+                value=found.reward,
+                weight=weight,
+                children=found.subscores,
+                info=found.info,
+            )
+        except ValidationError as exc:
+            raise GradingFailed(
+                f"{where}: a part's reward lies in 0 to 1, got {found.reward:g}."
+            ) from exc
+
+    def grade_of(self, value: Any, *, where: str) -> Grade:
+        """Read the task's grade, with the parts as subscores; None is their weighted mean.
+
+        Raises:
+            GradingFailed: The value is no grade, or it is None and no part was graded.
+        """
+        parts = tuple(self.parts.values())
+        if value is None and parts:
+            whole = sum(part.weight for part in parts)
+            if whole <= 0:
+                raise GradingFailed(f"{where}: the weights of the parts add up to {whole:g}.")
+            value = sum(part.value * part.weight for part in parts) / whole
+        grade = read_grade(value, where=where)
+        names = {part.name for part in grade.subscores}
+        more = tuple(part for part in parts if part.name not in names)
+        return grade.model_copy(update={"subscores": (*grade.subscores, *more)}) if more else grade
+
+
+_current: ContextVar[Conversation | None] = ContextVar("_current", default=None)
+
+
+def current() -> Conversation:
+    """Return the conversation of the running template; one without a record where none is."""
+    found = _current.get()
+    if found is None:
+        begin(found := Conversation())
+    return found
+
+
+def begin(conversation: Conversation) -> None:
+    """Make a conversation the running template's."""
+    _current.set(conversation)
+
+
+async def turn(
+    produce: Callable[[], Awaitable[UserTurn]],
+    repeat: Callable[[UserTurn], Awaitable[None]] | None = None,
+) -> UserTurn:
+    """Return the next turn of the running template's user, as `Conversation.turn` does."""
+    return await current().turn(produce, repeat)

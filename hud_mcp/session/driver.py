@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -191,6 +192,9 @@ class Driver:
     def note_closed(self) -> None:
         """Note that the world is closed and the log is written."""
         self._is_closed = True
+        # The sessions that ended lately stay in memory. A context, and the handle of a timer that
+        # ran in it, would hold their worlds there.
+        self._context, self._timer = Context(), None
         if self._closing is not None:
             self._closing.set()
 
@@ -354,15 +358,17 @@ class Driver:
         loop = asyncio.get_running_loop()
         # The machine's delays are added: a busy machine must not fail a grading.
         left = self._contention.countdown(seconds)
+        # The loop keeps cancelled timers for a while, and this task's context has the world.
+        context = clean_context(self._spec.name, self._log)
 
         def look() -> None:
             left_s = left()
             if left_s > 0:
-                self._timer = loop.call_later(left_s, look)
+                self._timer = loop.call_later(left_s, look, context=context)
             else:
                 self._overrun(phase, _CANCEL_TRIES)
 
-        self._timer = loop.call_later(seconds, look)
+        self._timer = loop.call_later(seconds, look, context=context)
         try:
             yield
         finally:
@@ -382,6 +388,7 @@ class Driver:
         self._timer = loop.call_later(1.0, self._overrun, phase, tries - 1)
 
     def _done(self, task: "asyncio.Task[None]") -> None:
+        self._task = None
         if not task.cancelled() and (exc := task.exception()) is not None:
             logger.error("the driver of %s broke", self._spec.name, exc_info=exc)
         if not self._has_finished:  # whatever broke it, the session ends

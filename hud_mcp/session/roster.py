@@ -26,9 +26,6 @@ class Roster:
         """All sessions, with those that failed to start last. Others may be added meanwhile."""
         return iter([*self._sessions.values(), *self._failed])
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     def __contains__(self, key: str) -> bool:
         return key in self._sessions
 

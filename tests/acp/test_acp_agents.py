@@ -11,7 +11,6 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from editor import play_in_an_editor
 from waiting import PATIENCE_S
 
 from hud_mcp import evaluate
@@ -106,7 +105,7 @@ async def test_lines_that_are_no_messages_are_forgiven(place: Place) -> None:
     assert (await place.run("junk")).reward == 1.0
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
@@ -186,6 +185,7 @@ async def test_a_policy_answers_alike_whatever_is_asked(
     assert found == {chosen}
 
 
+@pytest.mark.long
 async def test_a_person_is_asked_only_at_a_terminal(place: Place) -> None:
     """Nobody else could answer."""
     with pytest.raises(HudMcpError, match="--permit ask asks a person"):
@@ -214,6 +214,8 @@ async def test_an_agent_without_an_end_is_asked_to_stop_and_then_killed(place: P
 @pytest.mark.long
 async def test_an_editor_hands_its_servers_to_an_agent_that_plays_a_task(place: Place) -> None:
     """Those of Zed's settings, as `hud-mcp install zed` writes them."""
+    from editor import play_in_an_editor  # noqa: PLC0415  # with the protocol's SDK, long to load
+
     with anyio.fail_after(4 * PATIENCE_S):
         agent = [sys.executable, str(AGENT), "edits"]
         assert await play_in_an_editor(place.folder, agent, {}) == 1.0

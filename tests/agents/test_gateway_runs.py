@@ -101,6 +101,7 @@ def test_the_turns_of_any_agent_are_recorded_with_their_steps(place: Place, form
     assert SECRET not in (place.folder / "s.sqlite3").read_bytes().decode(errors="replace")
 
 
+@pytest.mark.long
 def test_an_agent_finds_no_provider_s_key(place: Place) -> None:
     """Not in its variables, its home, or the environments of other processes that it may read."""
     finds = place.folder / "finds.json"
@@ -111,6 +112,7 @@ def test_an_agent_finds_no_provider_s_key(place: Place) -> None:
     assert json.loads(seen)["home"] == []
 
 
+@pytest.mark.long
 def test_a_budget_ends_an_agent_with_the_reason(place: Place) -> None:
     """What a request may cost is reserved, and no request goes to the provider beyond it."""
     done = place.run("messages", "--set", "price=1000,10000", "--set", "max_cost_per_run=0.001")
@@ -121,6 +123,7 @@ def test_a_budget_ends_an_agent_with_the_reason(place: Place) -> None:
     assert place.server.asked == []
 
 
+@pytest.mark.long
 def test_a_bound_of_turns_ends_an_agent_that_goes_on(place: Place) -> None:
     """The third request is refused in the provider's form."""
     place.server.script = lambda _asked: Says(calls=(Call("step", {"actions": []}),))
@@ -131,6 +134,7 @@ def test_a_bound_of_turns_ends_an_agent_that_goes_on(place: Place) -> None:
     assert [turn.steps.start for turn in run.turns] == [0, 1]
 
 
+@pytest.mark.long
 def test_a_provider_that_is_busy_is_asked_again(place: Place) -> None:
     """The agent sees the reply alone."""
 
@@ -145,6 +149,7 @@ def test_a_provider_that_is_busy_is_asked_again(place: Place) -> None:
     assert turn.error is None
 
 
+@pytest.mark.long
 def test_without_key_or_model_the_agent_goes_its_own_way(place: Place) -> None:
     """The job says that its turns are not recorded."""
     agent = shlex.join([sys.executable, "-c", "import os; os._exit(0)"])

@@ -127,6 +127,7 @@ async def test_a_key_opens_its_own_sessions_sandbox_alone(here: Served) -> None:
         assert (await two.grade(""))["score"] == (await one.grade(""))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_command_is_told_where_no_task_is_in_progress(here: Served, gate: Gates) -> None:
     """Before a start, during setup and grading, after a grade and after a cancel."""
     setup, grading = gate("setup"), gate("grading")
@@ -174,6 +175,7 @@ def _caller() -> Any:
     return Caller(principal=PRINCIPAL)
 
 
+@pytest.mark.long
 async def test_a_session_that_said_bye_lets_nobody_in(here: Served) -> None:
     """Its connections are dropped, its key opens nothing, and its sandbox is gone."""
     async with channel(here.port) as other, channel(here.port) as client:
@@ -196,6 +198,7 @@ def sandboxes(server: psutil.Process) -> list[psutil.Process]:
     return [child for child in server.children() if child.name() == "bwrap"]
 
 
+@pytest.mark.long
 async def test_a_session_is_resumed_with_its_way_in(here: Served) -> None:
     """On a new connection its key still opens it; the connection that was open goes on."""
     async with channel(here.port) as client:

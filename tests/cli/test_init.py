@@ -65,6 +65,7 @@ def test_what_is_written_is_proven_solved_and_tested_at_once(world: str, tmp_pat
     assert f"{len(tasks)} proven, 0 unproven, 0 failed" in proven
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 def test_a_written_server_is_compared_with_one_that_has_fewer_tools(tmp_path: Path) -> None:
     """By the command that `init` prints; hosts take all of its tools."""

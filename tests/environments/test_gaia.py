@@ -92,6 +92,7 @@ def test_a_picture_of_a_row_can_be_shown() -> None:
     assert {"run_command", "view_picture"} <= set(env.tools)
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 async def test_the_published_wording_has_its_own_answer() -> None:
     """What stands before FINAL ANSWER plays no part; the scorer's list rule holds."""

@@ -230,6 +230,7 @@ def test_a_source_means_the_same_from_any_folder(
     assert load(source).context_selector is not None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("split", ["train", "test", "test-outside"])
 def test_tasks_that_bind_no_context_get_one_in_turn(split: str, tmp_path: Path) -> None:
     """It stands in the task, so that it is recorded and can be played again; so does the seed."""

@@ -134,6 +134,7 @@ async def test_what_is_drawn_is_looked_at_where_the_agent_left_it(tmp_path: Path
     assert "what the agent left" in task.metadata["forgeable"]
 
 
+@pytest.mark.long
 async def test_what_a_shell_reads_at_its_start_is_graded_too(tmp_path: Path) -> None:
     """A verifier has such files only where they are named, and this one names them."""
     (task,) = agentbench(tmp_path, INSTALL)
@@ -142,6 +143,7 @@ async def test_what_a_shell_reads_at_its_start_is_graded_too(tmp_path: Path) -> 
     assert (await played(task, "true", "done"))[0] == 0.0
 
 
+@pytest.mark.long
 async def test_rights_and_links_are_graded_as_they_were_made(tmp_path: Path) -> None:
     """A row that asks for both has the full reward for them alone."""
     check = '[ "$(stat -c %a ~/key)" = 640 ] && [ "$(readlink ~/now)" = v2 ]'
@@ -152,6 +154,7 @@ async def test_rights_and_links_are_graded_as_they_were_made(tmp_path: Path) -> 
     assert (await played(task, f"{done}; chmod 644 ~/key", "done"))[0] == 0.0
 
 
+@pytest.mark.long
 async def test_what_is_started_goes_on_while_the_agent_looks(tmp_path: Path) -> None:
     """The row's answer is compared as it is, but for spaces around it."""
     (task,) = agentbench(tmp_path, WATCH)

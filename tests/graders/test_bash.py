@@ -219,6 +219,7 @@ async def test_in_a_session_a_folder_that_is_not_there_is_no_0(in_shell: Any) ->
         await grade_there(command="true")
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 async def test_in_a_session_the_sandbox_s_own_bounds_hold_too(in_shell: Any) -> None:
     """A command that reaches one has failed, and its info says by which."""
@@ -232,6 +233,7 @@ async def test_in_a_session_the_sandbox_s_own_bounds_hold_too(in_shell: Any) -> 
     assert "more than 20000 bytes" in flood.info["stopped"]
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 async def test_in_a_session_one_command_runs_after_the_other(in_shell: Any) -> None:
     """Two graders of one world never disturb each other: a world has one caller at a time."""

@@ -210,6 +210,7 @@ async def test_a_request_over_files_runs_and_needs_a_judge(sets: Path, tmp_path:
     assert found.tasks[0].evaluate[0].args[0][1] == "It's in Switzerland."
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")
 async def test_rows_over_files_are_played_and_graded(sets: Path, tmp_path: Path) -> None:

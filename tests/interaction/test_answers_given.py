@@ -120,6 +120,7 @@ async def test_a_response_behind_a_long_step_counts_although_its_client_left(
             assert receipt["reward"] == 1.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_a_client_that_hangs_up_in_the_middle_can_go_on_later(
     server: HttpServer, gates: Gates, era: str

@@ -43,6 +43,7 @@ async def told(peer: Peer) -> dict[str, str]:
     return {t.name: t.description or "" for t in tools} | {"": peer.client.instructions or ""}
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_browser_is_used_by_its_text_and_shows_itself_where_asked(tmp_path: Path) -> None:
     """No step pushes a picture, the tools say so, and a place of an asked picture is clicked."""

@@ -46,6 +46,7 @@ async def test_what_fifty_megabytes_of_argument_meet_on_stdio(tmp_path: Path, er
         assert "typed=''" in looked["content"][0]["text"]
 
 
+@pytest.mark.long
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_what_fifty_megabytes_of_argument_meet_over_http(

@@ -34,6 +34,7 @@ def lose_power(bird: Phoenix, frames: int) -> None:
     bird.write("UPDATE servers SET machine = 'the start before'")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("frames", [0, 6])
 async def test_unanswered_sessions_are_lost_with_the_power_and_grades_are_not(
     tmp_path: Path, frames: int
@@ -64,6 +65,7 @@ async def test_unanswered_sessions_are_lost_with_the_power_and_grades_are_not(
             assert len(record.steps) == len(graded.script) + 1
 
 
+@pytest.mark.long
 async def test_a_killed_server_s_sessions_go_on_where_the_machine_did(tmp_path: Path) -> None:
     """Every step that was told is there, though no disk was waited for."""
     with anyio.fail_after(BOUND_S):

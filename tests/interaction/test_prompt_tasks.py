@@ -132,6 +132,7 @@ async def test_nothing_of_what_answers_are_held_to_reaches_the_client(client: Pe
     assert not [text for text in said if SECRET in text or "pinned'" in text]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("task", "outcome", "why"),
     [

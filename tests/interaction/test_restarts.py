@@ -357,6 +357,7 @@ async def test_a_game_whose_rules_its_start_has_told_goes_on_in_the_next_process
             assert graded.structured["reward"] == 2 / 200
 
 
+@pytest.mark.long
 async def test_a_contextual_game_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     """Its replay sees the same, and its digest has files of its environment alone.
 
@@ -381,6 +382,7 @@ async def test_a_contextual_game_of_an_earlier_version_goes_on(tmp_path: Path) -
             assert graded.structured["reward"] == 7 / 200
 
 
+@pytest.mark.long
 async def test_a_game_that_read_otherwise_in_an_earlier_version_goes_on(tmp_path: Path) -> None:
     """Its steps are repeated; its texts, which have another form now, are not compared."""
     (environment,) = load_environments(["gym:CartPole-v1"])
@@ -405,6 +407,7 @@ async def test_a_game_that_read_otherwise_in_an_earlier_version_goes_on(tmp_path
             assert graded.structured["reward"] == 6 / 200
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_page_that_read_otherwise_in_an_earlier_version_goes_on(tmp_path: Path) -> None:
     """Its refs still name what they named, though its text has another form now."""

@@ -98,6 +98,7 @@ def test_a_scheme_of_another_distribution_is_served_and_evaluated(place: Path) -
     assert "is_bright(least=1): least:" in done.stderr + done.stdout
 
 
+@pytest.mark.long
 def test_a_public_set_of_another_distribution_is_listed_and_imported(place: Path) -> None:
     """`taskset list` names it, and `taskset import` writes its rows."""
     listed = command(place, "taskset", "list", "--json")

@@ -68,6 +68,7 @@ async def test_a_reply_in_each_dialect_passes_and_is_recorded(dialect: str) -> N
         assert turn.cost_usd == pytest.approx(0.002)
 
 
+@pytest.mark.long
 async def test_64_streams_at_once_pass_byte_for_byte() -> None:
     """Each its own, in the chunks of any boundaries, of four runs."""
 

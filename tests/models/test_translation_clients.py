@@ -4,11 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from gateway_world import RunHere, gateway_to
-from google import genai
 from provider_formats import Call, Says
 from provider_server import Asked, Sends, provider_server
 from translated_requests import SAID, SCHEMA, THOUGHT, WAYS
@@ -33,6 +30,8 @@ async def ran_by(kind: str) -> AsyncIterator[RunHere]:
 
 async def test_anthropics_client_reads_a_stream_and_a_reply_of_an_engine() -> None:
     """Its final message is the same as the whole one."""
+    import anthropic  # noqa: PLC0415  # long to load, and each worker collects this file
+
     async with (
         ran_by("openai-compatible") as run,
         anthropic.AsyncAnthropic(base_url=run.url, api_key=run.key) as client,
@@ -51,6 +50,8 @@ async def test_anthropics_client_reads_a_stream_and_a_reply_of_an_engine() -> No
 
 async def test_openais_client_reads_chat_completions_of_anthropics_model() -> None:
     """Its final completion is the same as the whole one."""
+    import openai  # noqa: PLC0415  # as above
+
     async with (
         ran_by("anthropic") as run,
         openai.AsyncOpenAI(base_url=f"{run.url}/v1", api_key=run.key) as client,
@@ -70,6 +71,8 @@ async def test_openais_client_reads_chat_completions_of_anthropics_model() -> No
 
 async def test_openais_client_reads_responses_of_anthropics_model() -> None:
     """Its final response is the same as the whole one."""
+    import openai  # noqa: PLC0415  # as above
+
     tool = {"type": "function", "name": "add", "parameters": SCHEMA, "strict": False}
     asked: dict[str, Any] = {**WAYS["responses"].start, "tools": [tool]}
     async with (
@@ -92,6 +95,8 @@ async def test_openais_client_reads_responses_of_anthropics_model() -> None:
 @pytest.mark.filterwarnings("ignore:Inheritance class")  # of its session, in its other client
 async def test_googles_client_reads_a_stream_and_a_reply_of_an_engine() -> None:
     """Its chunks have what the whole reply has."""
+    from google import genai  # noqa: PLC0415  # as above
+
     config: Any = {
         "system_instruction": "Be brief.",
         "tools": [{"function_declarations": [{"name": "add", "parameters_json_schema": SCHEMA}]}],

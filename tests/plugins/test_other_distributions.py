@@ -87,6 +87,7 @@ def test_its_command_is_listed_and_runs(command: Command) -> None:
     assert "Did you mean 'lamps'?" in command("lamp").stderr
 
 
+@pytest.mark.long
 def test_its_set_is_played_and_its_function_grades(command: Command, tmp_path: Path) -> None:
     """Its agent solves them; the record of them goes into its own export."""
     (tmp_path / "env.py").write_text('from hud_mcp import Environment\nenv = Environment("room")\n')
@@ -99,6 +100,7 @@ def test_its_set_is_played_and_its_function_grades(command: Command, tmp_path: P
     assert (tmp_path / "lamps.log").read_text() == "lamp-1 1\nlamp-2 1\n"
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_its_environment_is_served(lamps: Path, tmp_path: Path) -> None:
     """A client of MCP works in its world by the world's own action, and is graded there."""
@@ -120,6 +122,7 @@ def test_its_environment_is_played_in_a_job(command: Command, tmp_path: Path) ->
     assert "There is no room 'cellar'. The only room is kitchen." in refused.stderr
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

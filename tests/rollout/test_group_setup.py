@@ -143,6 +143,7 @@ async def test_setup_that_a_snapshot_lacks_a_part_of_runs_each_time(
     assert told(runs, RESTORED) == 0
 
 
+@pytest.mark.long
 async def test_quick_setup_is_run_again(folder: Path) -> None:
     """A setup that takes as long as a restore is not worth a snapshot."""
     runs = await run_group(folder, [["write_file", "stamp", "here"]], group=2)

@@ -133,7 +133,7 @@ def served(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         process.stdout.close()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["source", "environment", "process", "server"])
 async def test_a_taskset_runs_the_same_wherever_it_is_placed(
     tasks: Taskset, words: Environment, source: str, served: str, where: str
@@ -281,6 +281,7 @@ async def test_an_agent_s_own_timeout_is_graded_and_a_rollout_s_is_not(words: En
     assert [t.outcome for t in await whole.load_trajectories()] == ["cancelled"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("template", ["waits", "backwards"])
 @pytest.mark.parametrize("how", ["deadline", "interrupt"])
 async def test_a_run_that_is_cut_off_says_nothing_of_its_agent(

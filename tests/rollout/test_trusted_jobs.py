@@ -89,6 +89,7 @@ async def outcomes(job: Job) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("play", [by_run, by_run_job])
 async def test_a_job_that_was_cancelled_is_resumed_by_what_ran_it(
     tmp_path: Path, play: Play
@@ -129,6 +130,7 @@ async def only_job(folder: Path) -> str:
     return job.id
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("play", [by_run, by_run_job])
 async def test_what_infrastructure_fails_is_tried_again_and_what_an_agent_does_is_not(
     play: Play,

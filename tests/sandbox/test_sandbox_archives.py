@@ -91,6 +91,7 @@ async def test_a_folder_comes_back_exactly_as_it_was(open_sandbox: OpenSandbox) 
     )
 
 
+@pytest.mark.long
 async def test_a_folder_that_nobody_may_enter_is_packed_as_it_is(sandbox: Sandbox) -> None:
     """Its own rights are lent while it is packed, and come back with it."""
     await sandbox.run("mkdir a; echo 1 > a/b; chmod 0 /workspace")
@@ -102,6 +103,7 @@ async def test_a_folder_that_nobody_may_enter_is_packed_as_it_is(sandbox: Sandbo
     assert (await sandbox.run("chmod 755 /workspace; cat /workspace/a/b", cwd=None)).text == "1\n"
 
 
+@pytest.mark.long
 async def test_what_belongs_to_processes_is_named_and_not_missed(sandbox: Sandbox) -> None:
     """A socket and a pipe; everything beside them is kept."""
     await python(
@@ -128,6 +130,7 @@ async def test_many_things_that_cannot_be_kept_are_counted(sandbox: Sandbox) -> 
     assert str(packed.skipped[-1]) == "1950 more (not named here)"
 
 
+@pytest.mark.long
 async def test_links_that_are_swapped_in_lead_nowhere(sandbox: Sandbox) -> None:
     """Nothing from outside of the folder is packed while folders become links and files again."""
     swap = """
@@ -202,6 +205,7 @@ async def test_files_with_holes_as_large_as_a_thousand_folders_are_packed(sandbo
     assert (await sandbox.files.stat("f1000")).size == 400 * MIB
 
 
+@pytest.mark.long
 async def test_what_is_mounted_in_the_folder_is_not_packed_and_stays(
     machine: None, tmp_path: Path
 ) -> None:

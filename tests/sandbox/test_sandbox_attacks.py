@@ -228,6 +228,7 @@ async def test_links_lead_no_reader_out_of_the_folder(sandbox: Sandbox) -> None:
     assert await sandbox.files.read("beside", most_bytes=10) == b"fine\n"
 
 
+@pytest.mark.long
 async def test_a_link_that_is_swapped_while_it_is_read_leads_nowhere_else(
     sandbox: Sandbox,
 ) -> None:
@@ -247,6 +248,7 @@ async def test_a_link_that_is_swapped_while_it_is_read_leads_nowhere_else(
     assert seen <= {b"good\n", errno.EXDEV, errno.ENOENT, errno.EAGAIN}
 
 
+@pytest.mark.long
 async def test_what_is_no_file_holds_no_reader_up(sandbox: Sandbox) -> None:
     """A pipe, a socket and a folder are refused at once."""
     await said(sandbox, "mkfifo pipe; mkdir folder; ln -s pipe link")
@@ -309,6 +311,7 @@ async def test_the_first_process_cannot_be_ended_or_looked_into(sandbox: Sandbox
     assert await said(sandbox, "echo alive") == "alive\n"
 
 
+@pytest.mark.long
 async def test_a_command_inherits_its_three_descriptors_alone(sandbox: Sandbox) -> None:
     """No socket to the host and no file of it is open in a command."""
     text = await said(sandbox, "ls /proc/self/fd")
@@ -317,6 +320,7 @@ async def test_a_command_inherits_its_three_descriptors_alone(sandbox: Sandbox) 
     assert "socket" not in names
 
 
+@pytest.mark.long
 @each_of(
     ("number", "name"),
     [(250, "keyctl"), (248, "add_key"), (425, "io_uring_setup"), (319, "memfd_create"),
@@ -450,6 +454,7 @@ async def test_nothing_is_left_when_a_sandbox_is_closed(open_sandbox: OpenSandbo
             assert not Path(sandbox.root).exists()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("isolation", ["bwrap", "none"])
 async def test_nothing_is_left_when_the_server_is_killed(machine: None, isolation: str) -> None:
     """SIGKILL, which nobody can answer, ends the sandbox too."""

@@ -58,6 +58,7 @@ async def test_a_command_that_takes_too_long_is_killed_with_what_it_started(
     await lives(sandbox)
 
 
+@pytest.mark.long
 async def test_a_command_that_traces_its_parent_is_killed_too(sandbox: Sandbox) -> None:
     """A traced and stopped shell would wait for ever."""
     tracer = python(
@@ -89,6 +90,7 @@ async def test_a_cancelled_command_is_killed(sandbox: Sandbox) -> None:
     await lives(sandbox)
 
 
+@pytest.mark.long
 async def test_a_command_that_is_cancelled_while_it_starts_is_killed(sandbox: Sandbox) -> None:
     """At whatever moment: before it is asked for, while it is started, or as its start is told."""
     for moments in range(12):
@@ -101,6 +103,7 @@ async def test_a_command_that_is_cancelled_while_it_starts_is_killed(sandbox: Sa
     await lives(sandbox)
 
 
+@pytest.mark.long
 async def test_a_command_that_is_cancelled_before_its_turn_sends_no_other_descriptors(
     sandbox: Sandbox,
 ) -> None:
@@ -181,6 +184,7 @@ async def test_memory_of_all_processes_is_bounded(open_sandbox: OpenSandbox, hog
     await lives(sandbox)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("place", ["/workspace", "/tmp", "/dev/shm"])
 async def test_what_is_written_comes_to_its_bound(open_sandbox: OpenSandbox, place: str) -> None:
     """Every writable place has a size, in one file or in many."""
@@ -198,6 +202,7 @@ async def test_what_is_written_comes_to_its_bound(open_sandbox: OpenSandbox, pla
     await lives(sandbox)
 
 
+@pytest.mark.long
 async def test_files_without_content_come_to_their_bound(open_sandbox: OpenSandbox) -> None:
     """Each costs the kernel memory that no size counts; they can be removed again."""
     sandbox = await open_sandbox(files=2000)
@@ -225,6 +230,7 @@ async def test_output_comes_to_its_bound(open_sandbox: OpenSandbox) -> None:
     await lives(sandbox)
 
 
+@pytest.mark.long
 async def test_what_goes_on_in_the_back_may_write_on(sandbox: Sandbox) -> None:
     """Its output is read and dropped; the call that started it does not wait for it."""
     with anyio.fail_after(PATIENCE_S):
@@ -260,6 +266,7 @@ async def test_a_folder_is_packed_while_limits_are_reached(open_sandbox: OpenSan
     await lives(sandbox)
 
 
+@pytest.mark.long
 async def test_a_snapshot_that_does_not_fit_fails(open_sandbox: OpenSandbox) -> None:
     """The reason is the system's."""
     large, small = await open_sandbox(), await open_sandbox(disk_bytes=MIB)
@@ -269,6 +276,7 @@ async def test_a_snapshot_that_does_not_fit_fails(open_sandbox: OpenSandbox) -> 
         await small.folder.unpack(data)
 
 
+@pytest.mark.long
 async def test_deep_and_closed_folders_are_packed_and_removed(sandbox: Sandbox) -> None:
     """Rights that an agent took away, and depth, do not keep a snapshot from being made."""
     await sandbox.run(

@@ -107,6 +107,7 @@ async def test_a_server_that_hangs_is_told_and_given_up(how: str, tmp_path: Path
     assert running(tmp_path) == 0
 
 
+@pytest.mark.long
 async def test_a_call_that_was_cut_off_counts_as_called(tmp_path: Path) -> None:
     """It may have done anything, so an agent that does not wait hides nothing from graders."""
     source = write(tmp_path, "no answer")
@@ -117,6 +118,7 @@ async def test_a_call_that_was_cut_off_counts_as_called(tmp_path: Path) -> None:
         assert graded.structured["reward"] == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", represented(FALSE_STARTS))
 async def test_a_server_that_breaks_the_handshake_starts_no_session(
     how: str, tmp_path: Path

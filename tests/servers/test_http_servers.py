@@ -75,6 +75,7 @@ async def add_note(server: ToolServerWorld, note: str = "tea"):
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", ["", '"modern", '], ids=["handshake", "modern"])
 async def test_sessions_listen_on_the_same_port_and_nobody_else_reaches_it(
     era: str, tmp_path: Path
@@ -98,6 +99,7 @@ async def test_sessions_listen_on_the_same_port_and_nobody_else_reaches_it(
         assert (await peer.ok("remember", session=third.session, note="back")).text == "back"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", [(), ("modern",)], ids=["handshake", "modern"])
 async def test_a_server_elsewhere_is_shared_and_its_token_stays_ours(
     era: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -125,6 +127,7 @@ async def test_a_server_elsewhere_is_shared_and_its_token_stays_ours(
     assert TOKEN.encode() not in stored_in(tmp_path)
 
 
+@pytest.mark.long
 async def test_a_server_elsewhere_takes_the_place_of_a_command(tmp_path: Path) -> None:
     """`mcp:in=FILE URL` is the environment of a file, with its templates."""
     (tmp_path / "command_env.py").write_text(INSIDE.format(words=""))
@@ -164,6 +167,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", STRANGE)
 async def test_a_strange_server_elsewhere_is_told_in_a_sentence(how: str, tmp_path: Path) -> None:
     """No key goes to another host, and nothing grows without an end."""
@@ -178,6 +182,7 @@ async def test_a_strange_server_elsewhere_is_told_in_a_sentence(how: str, tmp_pa
     assert not (tmp_path / "other" / "requests").exists()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("place", ROUTED)
 async def test_headers_repeat_the_arguments_that_a_schema_marks(place: str, tmp_path: Path) -> None:
     """A server of the newer era refuses a call without them; values have any letters."""

@@ -27,6 +27,7 @@ async def call(peer: Peer, era: Era, tool: str, **options: Any) -> dict[str, Any
     return await peer.request("tools/call", params, **options)
 
 
+@pytest.mark.long
 @each_of("era", ERAS)
 async def test_a_server_on_the_sdk_is_called_in_both_eras(era: Any, tmp_path: Path) -> None:
     """Its results are the raw objects of the wire, and one picture is in its block."""
@@ -58,6 +59,7 @@ async def test_the_newer_era_is_chosen_where_a_server_has_both(tmp_path: Path) -
             assert peer.died is None
 
 
+@pytest.mark.long
 async def test_a_server_that_starts_slowly_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +197,7 @@ async def test_a_server_that_reads_nothing_holds_up_its_own_callers_alone() -> N
                 await call(peer, Era("2025-11-25"), "lie", arguments=arguments, timeout_s=0.3)
 
 
+@pytest.mark.long
 async def test_an_ended_peer_raises_in_the_open_calls(tmp_path: Path) -> None:
     """Nobody waits for a server that we ended."""
     with anyio.fail_after(PATIENCE_S), peer_of(*SDK_SERVER, cwd=tmp_path) as peer:

@@ -92,6 +92,7 @@ async def test_replies_of_a_published_server_pass_unchanged_and_are_steps(
     assert TOKEN.encode() not in stored
 
 
+@pytest.mark.long
 async def test_a_published_server_may_speak_the_older_http(tmp_path: Path, write: Write) -> None:
     """Its events are those of 2024; pictures and progress pass too."""
     words = [str(HERE / "sdk_server.py"), "sse"]

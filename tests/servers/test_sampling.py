@@ -81,6 +81,7 @@ async def test_a_server_is_answered_by_the_model_of_judges(tmp_path: Path) -> No
     assert judge.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["not allowed", "no model"])
 async def test_a_server_is_refused_without_a_word_of_its_author_or_a_model(
     how: str, tmp_path: Path

@@ -77,6 +77,7 @@ async def test_a_server_finds_no_key_no_token_and_nothing_of_another_session(
         assert await found(peer, second.session, KEY) == [], "after it was given to a verifier"
 
 
+@pytest.mark.long
 async def test_a_server_reaches_no_address_and_is_reached_at_none(server: HttpServer) -> None:
     """Neither our own port, through which a model would call its operator's tools, nor another."""
     port = urlsplit(server.url).port or 0
@@ -137,6 +138,7 @@ def running(folder: Path) -> bool:
     return str(folder / "author" / "hostile_server.py") in listed
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_orders_and_markup_of_a_server_stay_text_in_pages_and_terminals(
     source: str, tmp_path: Path

@@ -155,6 +155,7 @@ async def jobs_of(folder: Path) -> list[tuple[str, str, list[int | None]]]:
     return [(job.id, job.name, sorted(run.seed or 0 for run in runs)) for job, runs in found]
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")

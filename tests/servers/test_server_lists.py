@@ -116,6 +116,7 @@ JSON = st.recursive(
 FIELDS = ("title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
 
 
+@pytest.mark.long
 @given(st.lists(st.dictionaries(st.sampled_from(FIELDS), JSON), max_size=3))
 def test_any_list_leaves_one_that_clients_of_both_eras_read(odd: list[dict[str, Any]]) -> None:
     """Whatever a server lists, a client's list is never broken as a whole."""

@@ -122,6 +122,7 @@ async def test_another_callers_session_has_no_resource_and_no_prompt(
                         await bob.client.get_prompt("offering_server.review", given)
 
 
+@pytest.mark.long
 async def test_a_server_that_lists_otherwise_is_told_in_the_next_reply(
     source: str, tmp_path: Path
 ) -> None:
@@ -140,6 +141,7 @@ async def test_a_server_that_lists_otherwise_is_told_in_the_next_reply(
     assert kept["meta"]["hud-mcp/listing"] == {"gone": 0, "new": 1, "changed": 0}
 
 
+@pytest.mark.long
 async def test_everything_that_passes_is_bounded_by_the_sessions_limit(
     source: str, tmp_path: Path
 ) -> None:
@@ -163,6 +165,7 @@ async def test_everything_that_passes_is_bounded_by_the_sessions_limit(
         assert "more characters of 3000" in read.contents[0].text
 
 
+@pytest.mark.long
 async def test_progress_logs_and_a_cancellation_pass(source: str, tmp_path: Path) -> None:
     """Progress reaches the client, a log message the record, a cancellation the server."""
     seen: list[Any] = []

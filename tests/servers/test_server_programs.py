@@ -40,6 +40,7 @@ async def test_a_virtual_environment_in_a_private_home_starts(home: Path, start:
     assert "app/.venv/pyvenv.cfg" in found
 
 
+@pytest.mark.long
 async def test_packages_of_the_interpreter_are_not_those_of_its_environments(
     home: Path, start: Run
 ) -> None:
@@ -50,6 +51,7 @@ async def test_packages_of_the_interpreter_are_not_those_of_its_environments(
     assert shared == [] or is_in_system(BASE / "lib")
 
 
+@pytest.mark.long
 async def test_an_interpreter_behind_a_linked_folder_starts(home: Path, start: Run) -> None:
     """As uv has it: the environment names a folder that is a link to the release."""
     link = home / "uv/python/cpython-3-linux"
@@ -60,6 +62,7 @@ async def test_an_interpreter_behind_a_linked_folder_starts(home: Path, start: R
     assert done.code == 0, done.text
 
 
+@pytest.mark.long
 async def test_the_script_of_a_version_manager_stands_for_its_program(
     home: Path, start: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +82,7 @@ async def test_the_script_of_a_version_manager_stands_for_its_program(
     assert found == ["work/needed.py", "work/server.py"]
 
 
+@pytest.mark.long
 async def test_an_editable_package_brings_its_own_folder(home: Path, start: Run) -> None:
     """By a path file, and not the folder of the environment where it lies there."""
     environment = make_environment(home / "v")
@@ -94,6 +98,7 @@ async def test_an_editable_package_brings_its_own_folder(home: Path, start: Run)
     assert [each for each in found if not each.startswith("v/")] == ["code/src/acme_module.py"]
 
 
+@pytest.mark.long
 async def test_an_editable_package_with_a_finder_brings_the_places_that_it_maps(
     home: Path, start: Run
 ) -> None:
@@ -139,6 +144,7 @@ def install():
     assert changed.digest != program.digest
 
 
+@pytest.mark.sampled(1)
 @needs_node
 @pytest.mark.parametrize("hoisted", [True, False], ids=["a project", "a global prefix"])
 async def test_a_program_of_npm_starts(home: Path, start: Run, *, hoisted: bool) -> None:
@@ -152,6 +158,7 @@ async def test_a_program_of_npm_starts(home: Path, start: Run, *, hoisted: bool)
     assert ("p/node_modules/other/secret.txt" in found) == hoisted
 
 
+@pytest.mark.long
 @needs_node
 async def test_a_script_of_node_brings_its_project(home: Path, start: Run) -> None:
     """The built files and what they need, without hidden files and without sources."""
@@ -179,6 +186,7 @@ async def test_a_static_binary_starts(home: Path, start: Run) -> None:
     assert await files_below(start, program, home) == ["go/bin/served"]
 
 
+@pytest.mark.long
 async def test_a_binary_behind_a_link_keeps_its_name(home: Path, start: Run) -> None:
     """Its own name may tell a program its task; its libraries are those of the system."""
     shutil.copy("/bin/cat", home / "real")

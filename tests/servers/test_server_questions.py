@@ -69,7 +69,7 @@ async def asked_in(peer: Peer, task: Held) -> list[tuple[str, list[tuple[str, st
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_a_question_reaches_the_client_in_every_way_and_has_one_effect(
@@ -155,6 +155,7 @@ async def hold(peer: Peer, session: str, tool: str = "book", **more: Any) -> Any
         )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 async def test_a_waiting_call_goes_on_by_its_own_token_alone(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -30,6 +30,7 @@ CALLS: list[tuple[list[Any], float]] = [
 """A call of `evaluate`, and its value after a note was added and a missing file was looked at."""
 
 
+@pytest.mark.long
 async def test_a_served_server_has_the_files_of_an_option(tmp_path: Path) -> None:
     """`--files` gives each session a copy of a folder."""
     shutil.copy(PLAIN_SERVER, tmp_path)
@@ -81,6 +82,7 @@ FILES: list[tuple[list[Any], float]] = [
 """A call of `evaluate`, and its value in a folder that a command has made once, and a setup."""
 
 
+@pytest.mark.long
 async def test_rows_set_up_and_grade_the_files_of_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

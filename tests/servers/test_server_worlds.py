@@ -163,6 +163,7 @@ async def test_a_server_that_dies_of_a_call_is_resumed_and_then_its_agents_doing
         assert "ended with status 7 while die ran" in receipt["content"]
 
 
+@pytest.mark.long
 async def test_a_secret_of_the_server_reaches_neither_the_agent_nor_the_record(
     source: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ async def test_a_command_runs_in_the_sandbox(client: asyncssh.SSHClientConnectio
     assert "PATH=/usr/local/sbin" in (await client.run("env")).stdout
 
 
+@pytest.mark.long
 async def test_what_goes_on_in_the_back_stays_for_the_next_command(
     client: asyncssh.SSHClientConnection, sandbox: Sandbox
 ) -> None:
@@ -37,6 +38,7 @@ async def test_what_goes_on_in_the_back_stays_for_the_next_command(
         await until(lambda: sandbox.files.exists("f"))
 
 
+@pytest.mark.long
 async def test_commands_that_have_ended_are_forgotten(
     client: asyncssh.SSHClientConnection, sandbox: Sandbox
 ) -> None:
@@ -49,6 +51,7 @@ async def test_commands_that_have_ended_are_forgotten(
             await client.run("true")
 
 
+@pytest.mark.long
 async def test_a_slow_reader_holds_a_command_up_and_loses_nothing(
     client: asyncssh.SSHClientConnection,
 ) -> None:
@@ -93,6 +96,7 @@ async def test_signals_reach_a_command(client: asyncssh.SSHClientConnection) -> 
         assert process.exit_status == 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ends", [True, False])
 async def test_signals_do_not_wait_for_input_to_be_read(
     client: asyncssh.SSHClientConnection, *, ends: bool
@@ -112,6 +116,7 @@ async def test_signals_do_not_wait_for_input_to_be_read(
     assert process.exit_signal[0] == "TERM"
 
 
+@pytest.mark.long
 async def test_a_terminal_of_any_size_is_one(
     client: asyncssh.SSHClientConnection, sandbox: Sandbox
 ) -> None:
@@ -128,6 +133,7 @@ async def test_a_terminal_of_any_size_is_one(
     assert sandbox.alive
 
 
+@pytest.mark.long
 async def test_a_connection_that_is_lost_ends_its_commands(
     server: SshServer, sandbox: Sandbox
 ) -> None:

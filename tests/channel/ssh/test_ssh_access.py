@@ -85,6 +85,7 @@ async def test_nothing_is_forwarded(client: asyncssh.SSHClientConnection) -> Non
     listener.close()
 
 
+@pytest.mark.long
 async def test_many_channels_are_bounded(client: asyncssh.SSHClientConnection) -> None:
     """One more than the limit is refused, with the reason."""
     running = [await client.create_process("echo up; sleep 60") for _ in range(64)]
@@ -107,6 +108,7 @@ class Told(asyncssh.SSHClient):
         self.why = exc
 
 
+@pytest.mark.long
 async def test_connections_and_sftp_sessions_of_a_key_are_bounded(
     server: SshServer, sandbox: Sandbox
 ) -> None:
@@ -136,6 +138,7 @@ async def test_connections_and_sftp_sessions_of_a_key_are_bounded(
                 assert (await again.run("echo up")).stdout == "up\n"
 
 
+@pytest.mark.long
 async def test_a_subsystem_that_there_is_not_is_refused(
     client: asyncssh.SSHClientConnection,
 ) -> None:

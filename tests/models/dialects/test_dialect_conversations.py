@@ -108,6 +108,7 @@ def grown(name: str, turns: int, padding: str) -> list[Json]:
     return [copy.deepcopy(body) for body in growing(name, turns, padding)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     ["messages", *(pytest.param(each, marks=pytest.mark.long) for each in DIALECT_NAMES[1:])],

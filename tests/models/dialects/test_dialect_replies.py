@@ -80,7 +80,7 @@ def test_the_end_of_a_stream_waits_for_the_record_and_its_begin_does_not(
     assert reader.is_complete
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("each", [each for each in STREAMS if not each.is_broken], ids=about)
 @settings(max_examples=50)
 @given(data=st.data())
@@ -122,7 +122,7 @@ def altered(value: Any, path: list[int], put: Any) -> Any:
 PATHS = st.lists(st.integers(0, 40), min_size=1, max_size=7)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("each", EXCHANGES, ids=about)
 @settings(max_examples=60)
 @given(path=PATHS, put=JSON, at=st.integers(0, 50))
@@ -139,7 +139,7 @@ def test_a_provider_may_write_anything(each: Exchange, path: list[int], put: Any
         streamed(each, changed.stream())
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", DIALECT_NAMES)
 @settings(max_examples=60)
 @given(data=st.binary(max_size=200), size=st.integers(1, 9), status=st.sampled_from([200, 500]))
@@ -152,7 +152,7 @@ def test_no_bytes_break_a_reader(name: str, data: bytes, size: int, status: int)
         reader.turn()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", DIALECT_NAMES)
 @pytest.mark.parametrize("kind", [STREAM, WHOLE])
 def test_a_reply_without_end_passes_and_is_not_kept(name: str, kind: str) -> None:

@@ -55,7 +55,7 @@ async def film(record: Recorded, tmp_path: Path, **options: Any) -> tuple[list[A
     return frames(out)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("scale", "of_picture"), [(1.0, 1.0), (2.0, 2.0), (1.0, 2.0), (2.0, 1.0), (1.5, 0.5)]
 )
@@ -164,7 +164,7 @@ async def test_a_frame_is_shown_long_enough_to_be_read(record: Recorded, tmp_pat
     assert max(held) < 5000
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("outcome", [*Outcome, None])
 async def test_without_pictures_there_are_words(
     record: Recorded, tmp_path: Path, outcome: Outcome | None

@@ -104,6 +104,7 @@ async def test_two_jobs_show_flips_and_the_interval_of_their_difference(
         await expect(seen.page.locator("#compare")).to_be_visible()
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_result_opens_its_run_and_the_way_back_leads_to_it(
     run: Run, browser: Browser
@@ -156,6 +157,7 @@ async def test_the_matrix_is_used_by_keyboard(run: Run, browser: Browser) -> Non
         await expect(page.locator("#jobs")).to_be_visible()
 
 
+@pytest.mark.long
 @BROWSER
 async def test_jobs_are_added_put_first_and_removed(run: Run, browser: Browser) -> None:
     """Those of the same taskset are offered; a proof of tasks and another set's are not."""

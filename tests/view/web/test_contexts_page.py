@@ -104,6 +104,7 @@ async def test_a_plot_puts_values_where_they_are(run: Run, browser: Browser) -> 
         assert train[1][1] < train[2][1] < held[0][1] < held[2][1]
 
 
+@pytest.mark.long
 async def test_the_page_says_what_was_given_up_and_what_no_run_used(
     run: Run, browser: Browser
 ) -> None:
@@ -133,6 +134,7 @@ async def test_the_page_says_what_was_given_up_and_what_no_run_used(
         assert await seen.text("#mean-interval") == "0.54 to 1.00"
 
 
+@pytest.mark.long
 async def test_rewards_out_of_range_have_no_interval_and_the_reason_is_shown(
     run: Run, browser: Browser
 ) -> None:
@@ -147,6 +149,7 @@ async def test_rewards_out_of_range_have_no_interval_and_the_reason_is_shown(
         assert "no interval, n 1" in await seen.page.locator(".feature tbody").inner_text()
 
 
+@pytest.mark.long
 async def test_the_viewer_shows_the_same(run: Run, browser: Browser) -> None:
     """From the store, and again when another job is opened."""
     await record_contexts(run)
@@ -158,6 +161,7 @@ async def test_the_viewer_shows_the_same(run: Run, browser: Browser) -> None:
         await expect(seen.page.locator("#contexts-splits div")).to_have_count(5)
 
 
+@pytest.mark.long
 async def test_contexts_without_splits_are_one_series(run: Run, browser: Browser) -> None:
     """There is no train range to mark then, and the table has one column of rewards."""
     for i, width in enumerate((800, 1200, 1200)):
@@ -172,6 +176,7 @@ async def test_contexts_without_splits_are_one_series(run: Run, browser: Browser
         assert dark == ["false", "true"]
 
 
+@pytest.mark.long
 async def test_a_feature_that_was_trained_on_in_one_value_says_that_one(
     run: Run, browser: Browser
 ) -> None:
@@ -185,7 +190,7 @@ async def test_a_feature_that_was_trained_on_in_one_value_says_that_one(
         assert caption.split("\n")[-1].endswith("trained on 800")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 390])
 async def test_nothing_is_cut_off(run: Run, browser: Browser, width: int) -> None:
     """The page is not wider than the screen, and no label leaves its plot or meets another."""
@@ -207,6 +212,7 @@ async def test_nothing_is_cut_off(run: Run, browser: Browser, width: int) -> Non
         assert wrong == 0
 
 
+@pytest.mark.long
 async def test_hostile_names_stay_text(run: Run, browser: Browser) -> None:
     """Features, values and splits are somebody's."""
     for i in range(2):

@@ -174,6 +174,7 @@ async def test_a_report_shows_both(run: Run, paused: Outcome, browser: Browser) 
         await look_at_job(seen)
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_live_page_shows_both(run: Run, paused: Outcome, browser: Browser) -> None:
     """The action as it comes, and how the session ended."""

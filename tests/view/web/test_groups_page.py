@@ -248,6 +248,7 @@ async def test_what_is_sought_is_shown_in_open_groups(run: Run, browser: Browser
         assert (await lines(page))[:3] == ["- easy", "sort", "find"]
 
 
+@pytest.mark.long
 async def test_a_group_says_what_its_model_used(run: Run, browser: Browser) -> None:
     """Of its runs alone; a group of which nothing was told says nothing."""
     for number, difficulty in enumerate(("easy", "hard")):
@@ -297,6 +298,7 @@ async def test_a_run_that_is_not_in_the_plan_has_a_place(run: Run, browser: Brow
         assert "1 run, counted nowhere" in stray
 
 
+@pytest.mark.long
 async def test_a_row_says_why_it_has_no_reward_or_not_all(run: Run, browser: Browser) -> None:
     """An error, the grade's sentence, or the parts that were missed; a full reward needs none."""
     await run.add("broke", outcome=Outcome.LOST, error="The server\n died.")

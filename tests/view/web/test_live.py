@@ -418,6 +418,7 @@ async def opened_on_a_port(run: Run, browser: Browser) -> AsyncIterator[Any]:
             yield seen, restart
 
 
+@pytest.mark.long
 @BROWSER
 async def test_what_happens_never_becomes_markup(run: Run, browser: Browser) -> None:
     """Hostile text in everything that is sent is shown as text."""

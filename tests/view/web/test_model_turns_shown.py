@@ -77,6 +77,7 @@ async def test_a_live_page_of_a_server_shows_nothing_of_the_model(run: Run) -> N
         assert hidden not in said
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("headers", "shown"),
     [

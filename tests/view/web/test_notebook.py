@@ -102,6 +102,7 @@ async def test_keys_go_through_the_steps_in_a_frame_of_bounded_height(
         assert await inside.locator("html").evaluate(f"() => {wider}") <= 0
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_frame_obeys_nothing_that_is_recorded(run: Run, browser: Browser) -> None:
     """Whatever stands in the record is text, inside of the frame and beside it."""
@@ -182,6 +183,7 @@ async def test_a_trajectory_is_one_line_where_there_is_no_notebook(run: Run) -> 
     )
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_job_is_a_table_of_its_runs(run: Run, browser: Browser) -> None:
     """With the mean and the ends, and no word of it broken."""

@@ -171,6 +171,7 @@ async def test_repeated_runs_are_shown_one_by_one_where_that_is_chosen(
         assert await choice.input_value() == ""
 
 
+@pytest.mark.long
 async def test_a_job_of_one_run_a_task_has_no_rows_of_tasks(run: Run, browser: Browser) -> None:
     """Its runs are its tasks already."""
     await run.add("lamp", reward=1)

@@ -48,6 +48,7 @@ async def test_the_head_says_what_the_mean_is_over(run: Run, browser: Browser) -
         assert await seen.page.title() == "A job · report"
 
 
+@pytest.mark.long
 @BROWSER
 async def test_what_was_not_expected_is_marked(run: Run, browser: Browser) -> None:
     """A reward, or the lack of one, is held against what was expected of the task."""
@@ -117,6 +118,7 @@ async def test_the_scrubber_moves_by_key_and_by_mouse(run: Run, browser: Browser
         assert [state.strip() for state in states] == ["failed", "not performed"]
 
 
+@pytest.mark.long
 @BROWSER
 async def test_an_action_is_drawn_on_the_picture_that_it_acted_on(
     run: Run, browser: Browser
@@ -141,6 +143,7 @@ async def test_an_action_is_drawn_on_the_picture_that_it_acted_on(
         assert "click the element e1" in await seen.text("#caption")
 
 
+@pytest.mark.long
 @BROWSER
 async def test_places_are_mapped_between_pictures_of_different_scale(
     run: Run, browser: Browser
@@ -207,6 +210,7 @@ async def test_a_deep_link_opens_a_step_and_the_way_back_keeps_the_place(
         assert "no trajectory none" in await seen.text("#notice")
 
 
+@pytest.mark.long
 @BROWSER
 async def test_the_grade_shows_its_parts_and_the_error_its_text(run: Run, browser: Browser) -> None:
     """Subscores are a tree with weights; a failed grading has its reason and no reward."""

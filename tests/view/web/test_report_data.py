@@ -55,6 +55,7 @@ async def test_a_damaged_row_of_a_task_is_named_and_hides_no_run(
         assert await seen.page.locator("#rows tr").count() == 1
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_damaged_record_is_named_and_hides_no_other(run: Run, browser: Browser) -> None:
     """What a hand has broken is shown as far as it can be read, with its reward if it has one."""

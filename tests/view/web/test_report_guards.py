@@ -100,6 +100,7 @@ SLIP = """async address => {
 }"""
 
 
+@pytest.mark.long
 @BROWSER
 async def test_it_fits_a_phone_and_every_scheme(run: Run, browser: Browser) -> None:
     """At 390 px nothing runs out of the page; dark is dark; nothing moves where that is asked."""
@@ -156,6 +157,7 @@ async def test_the_keyboard_reaches_everything_and_shows_where_it_is(
         }
 
 
+@pytest.mark.long
 @BROWSER
 async def test_an_empty_job_has_a_report(run: Run, browser: Browser) -> None:
     """A job without trajectories says so instead of dividing by zero."""

@@ -58,6 +58,7 @@ async def test_cost_and_time_are_told_in_all_and_a_run(
         await expect(seen.page.locator("#task-name")).to_have_text("t2")
 
 
+@pytest.mark.long
 async def test_the_list_of_jobs_tells_the_cost_of_each(run: Run, browser: Browser) -> None:
     """What was pruned counts on; a job without a price has none."""
     for number in range(2):
@@ -75,6 +76,7 @@ async def test_the_list_of_jobs_tells_the_cost_of_each(run: Run, browser: Browse
         await expect(rows.filter(has_text="Unpriced").locator("td.took .over")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_a_job_tells_what_is_recorded_alone(run: Run, browser: Browser) -> None:
     """No tokens where no model was told, no slowest task where all took as long."""
     await run.add("one", reward=1)

@@ -43,6 +43,7 @@ async def test_the_tools_of_a_job_are_told_with_their_failures(
         assert "Never called: clear." in await seen.text("#tools-used")
 
 
+@pytest.mark.long
 async def test_a_run_tells_its_own_calls(run: Run, browser: Browser) -> None:
     """Beside what was asked of it; the step that failed is marked as any."""
     await run.add("one", [called(0, "look"), called(1, "clear", error="locked")], reward=1)
@@ -53,7 +54,7 @@ async def test_a_run_tells_its_own_calls(run: Run, browser: Browser) -> None:
         await expect(rows).to_have_text(["look10", "clear11"])
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "server",
     [

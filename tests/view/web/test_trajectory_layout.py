@@ -46,6 +46,7 @@ async def test_the_picture_and_what_plays_it_are_seen_without_scrolling(
         assert len(ids) == len(set(ids))
 
 
+@pytest.mark.long
 async def test_on_a_phone_the_tabs_stay_below_the_head(run: Run, browser: Browser) -> None:
     """However long the name above them is, they can be pressed wherever one has scrolled to."""
     text = "\n".join(f"line {number}" for number in range(200))

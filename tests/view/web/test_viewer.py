@@ -102,6 +102,7 @@ async def test_the_scrubber_shows_what_was_done_on_each_picture(run: Run, browse
         assert "covered" in await seen.text("#step-error")
 
 
+@pytest.mark.long
 async def test_a_picture_that_is_gone_or_damaged_says_so(run: Run, browser: Browser) -> None:
     """What the server knows of a picture's file stands in its place."""
     gone, cut = shot("red"), shot("green")
@@ -295,6 +296,7 @@ async def test_many_runs_have_a_bar_for_those_that_were_interrupted(
         assert await seen.text("#picked") == "only interrupted, no reward"
 
 
+@pytest.mark.long
 async def test_a_group_has_pass_rates_and_earlier_tries_do_not_count(
     run: Run, browser: Browser
 ) -> None:
@@ -331,6 +333,7 @@ async def test_a_damaged_row_is_named_and_the_others_are_shown(run: Run, browser
         seen.problems[:] = [p for p in seen.problems if "status of 503" not in p]
 
 
+@pytest.mark.long
 async def test_it_fits_a_phone_and_the_dark(run: Run, browser: Browser) -> None:
     """At 390 px no page runs out of the screen, and dark is dark."""
     long = "with_a_very_long_name" * 6

@@ -98,6 +98,7 @@ async def test_a_long_prompt_can_be_read_on_a_phone(run: Run, browser: Browser) 
         await expect(button).to_be_hidden()
 
 
+@pytest.mark.long
 async def test_a_line_that_wraps_stays_under_its_own_indent(run: Run, browser: Browser) -> None:
     """The indent of a tree says what is inside of what."""
     text = "- list:\n      - item " + "word " * 60
@@ -114,6 +115,7 @@ async def test_a_line_that_wraps_stays_under_its_own_indent(run: Run, browser: B
         assert await seen.page.locator("#seen").text_content() == text
 
 
+@pytest.mark.long
 async def test_the_time_before_the_first_step_has_a_name(run: Run, browser: Browser) -> None:
     """A world takes its time to open; that is no blank."""
     steps = [step(i, {"type": "wait", "time": 1}) for i in (2, 3)]
@@ -124,6 +126,7 @@ async def test_the_time_before_the_first_step_has_a_name(run: Run, browser: Brow
         await expect(seen.page.locator("#axis .opening").first).to_be_visible()
 
 
+@pytest.mark.long
 async def test_the_list_of_jobs_can_be_filtered_by_state_and_says_how_long_ago(
     run: Run, browser: Browser
 ) -> None:

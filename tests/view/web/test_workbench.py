@@ -72,6 +72,7 @@ async def test_an_address_gives_back_step_tab_and_filter(run: Run, browser: Brow
         await expect(page.locator("#position")).to_have_text("2 / 4")
 
 
+@pytest.mark.long
 async def test_an_observation_says_which_lines_are_new(run: Run, browser: Browser) -> None:
     """New and gone lines are marked, and long stretches of equal ones are folded."""
     same = "\n".join(f"line {i}" for i in range(40))

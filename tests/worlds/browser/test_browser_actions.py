@@ -41,6 +41,7 @@ async def test_a_click_reaches_its_target_by_point_ref_and_selector(browse: Brow
     assert [entry[0] for entry in await seen(world, "click")] == ["b", "b", "b"]
 
 
+@pytest.mark.long
 async def test_the_record_learns_where_a_named_target_was(browse: Browse) -> None:
     """In CSS pixels, and only where the picture before could show it."""
     world = await browse(
@@ -65,6 +66,7 @@ async def test_a_pattern_makes_double_and_triple_clicks(browse: Browse) -> None:
     assert (await seen(world, "click"))[-1][1] == 3
 
 
+@pytest.mark.long
 async def test_clicks_far_apart_are_single_clicks(browse: Browse) -> None:
     """A pause of more than half a second makes no double click."""
     world = await browse(LOGGING + "<p id=p>word</p>")
@@ -72,6 +74,7 @@ async def test_clicks_far_apart_are_single_clicks(browse: Browse) -> None:
     assert await seen(world, "dblclick") == []
 
 
+@pytest.mark.long
 async def test_other_buttons_are_themselves(browse: Browse) -> None:
     """The right button opens a context menu, the middle one is an auxclick."""
     world = await browse(LOGGING + "<p id=p>word</p>")
@@ -81,6 +84,7 @@ async def test_other_buttons_are_themselves(browse: Browse) -> None:
     assert len(await seen(world, "auxclick")) == 2
 
 
+@pytest.mark.long
 async def test_held_keys_go_with_the_click_only(browse: Browse) -> None:
     """`hold_keys` are down during the click and up after it."""
     world = await browse(LOGGING + "<p id=p>word</p>")
@@ -91,6 +95,7 @@ async def test_held_keys_go_with_the_click_only(browse: Browse) -> None:
     assert clicks[1][2:] == [False, False]
 
 
+@pytest.mark.long
 async def test_a_cancelled_click_lets_its_keys_go(browse: Browse) -> None:
     """Cancelling between two clicks releases what was held, and the world goes on."""
     world = await browse(LOGGING + "<p id=p>word</p>")
@@ -115,6 +120,7 @@ async def test_scrolling_moves_the_page_or_what_is_under_the_target(browse: Brow
     assert await world.page.evaluate("() => scrollY") == 200
 
 
+@pytest.mark.long
 async def test_moving_hovers_and_the_pointer_knows_where_it_is(browse: Browse) -> None:
     """A move opens what hovering opens; an offset starts from the last place."""
     world = await browse(
@@ -145,6 +151,7 @@ async def test_dragging_moves_native_and_scripted_things(browse: Browse) -> None
     assert await world.page.inner_text("#b") == "dropped"
 
 
+@pytest.mark.long
 async def test_waiting_and_looking_do_nothing_to_the_page(browse: Browse) -> None:
     """`wait` lets time pass, `screenshot` not even that."""
     world = await browse(LOGGING)
@@ -214,6 +221,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
 )
 
 
+@pytest.mark.long
 async def test_custom_actions_say_how_they_are_used(browse: Browse) -> None:
     """A wrong name, and an argument that is unknown, missing or of the wrong kind, is named."""
     world = await browse()

@@ -52,6 +52,7 @@ async def refusal(world: BrowserWorld, action: Action) -> str:
     return str(caught.value)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("by", ["ref", "selector"])
 async def test_a_click_follows_a_target_that_moves_as_it_is_pressed(
     browse: Browse, by: str
@@ -110,6 +111,7 @@ async def test_a_point_is_pressed_as_it_is(browse: Browse) -> None:
     assert "click under" in await hits(world)
 
 
+@pytest.mark.long
 async def test_both_presses_of_a_double_click_and_single_ones_far_apart(browse: Browse) -> None:
     """A double click is one gesture; clicks far apart each find their target anew."""
     world = await browse(DODGES % 1)
@@ -166,6 +168,7 @@ async def test_a_press_that_a_frame_would_get_is_kept_from_it(
         assert await hits(world) == ["out"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("action", [MoveAction(selector="#b"), ClickAction(selector="#b")])
 async def test_a_script_that_moves_the_target_after_the_look_changes_nothing(
     browse: Browse, action: Action
@@ -200,6 +203,7 @@ async def test_keys_go_to_the_field_that_was_named(browse: Browse) -> None:
     assert await world.page.evaluate("() => [a.value, z.value]") == ["", ""]
 
 
+@pytest.mark.long
 async def test_a_field_that_passes_the_focus_on_is_typed_into(browse: Browse) -> None:
     """Boxes of a code, where each gives the focus to the next one, get a character each."""
     box = "<input maxlength=1 oninput='this.nextElementSibling?.focus()'>"
@@ -213,6 +217,7 @@ async def test_a_field_that_passes_the_focus_on_is_typed_into(browse: Browse) ->
     )
 
 
+@pytest.mark.long
 async def test_a_document_that_was_written_anew_is_guarded_too(browse: Browse) -> None:
     """`document.open` ends every listener of a page, and not the guard."""
     world = await browse("<p>old</p>")
@@ -223,6 +228,7 @@ async def test_a_document_that_was_written_anew_is_guarded_too(browse: Browse) -
     assert await hits(world) == ["b 1"]
 
 
+@pytest.mark.long
 async def test_what_is_inside_of_a_button_presses_it(browse: Browse) -> None:
     """A picture in a button that something else of the button covers is pressed through that."""
     world = await browse(

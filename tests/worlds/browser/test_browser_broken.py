@@ -170,6 +170,7 @@ async def test_what_took_without_end_is_gone_with_its_process(
     assert "Tabs:" not in await look(world)
 
 
+@pytest.mark.long
 async def test_a_page_that_is_crashed_over_devtools_is_the_agents_doing(browse: Browse) -> None:
     """`Page.crash` closes the page, an action under way ends, and the session goes on."""
     world, other = await browse(page("")), await browse("<h1>Two</h1>")

@@ -196,6 +196,7 @@ async def test_our_own_bridge_acts_on_it_as_on_a_browser_of_its_own(
         await shared.close()
 
 
+@pytest.mark.long
 async def test_a_picture_over_the_bridge_has_the_pixels_of_the_sessions_screen(
     browse: Browse, admit: Admit
 ) -> None:
@@ -235,6 +236,7 @@ async def test_huds_own_client_speaks_to_it(browse: Browse, admit: Admit, hud_py
     assert told == ["One", "iVBORw", "#document"]
 
 
+@pytest.mark.long
 async def test_the_pages_about_a_browser_lead_to_its_pages(browse: Browse, admit: Admit) -> None:
     """The list names each page's own address, at the host that the client came to."""
     world = await browse(PAGES)
@@ -301,6 +303,7 @@ async def test_workers_and_frames_of_other_processes_are_spoken_to(
         await shared.close()
 
 
+@pytest.mark.long
 async def test_new_pages_are_told_to_whoever_asked_for_them(browse: Browse, admit: Admit) -> None:
     """By discovery and by attaching, until it is turned off; ends are told too."""
     world = await browse(PAGES)
@@ -328,6 +331,7 @@ async def test_new_pages_are_told_to_whoever_asked_for_them(browse: Browse, admi
         assert not any(e["method"] == "Target.attachedToTarget" for e in client.events), made
 
 
+@pytest.mark.long
 async def test_a_page_that_loads_while_its_client_prepares_is_told_to_have_loaded(
     browse: Browse, admit: Admit
 ) -> None:
@@ -379,6 +383,7 @@ async def test_a_session_on_the_browser_ends_with_what_it_opened(
         assert await client.evaluate("1 + 1", kept) == 2
 
 
+@pytest.mark.long
 async def test_an_address_without_a_browser_says_why(server: CdpServer) -> None:
     """The error of whoever looks for the world is what the client is told."""
 

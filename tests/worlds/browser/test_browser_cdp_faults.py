@@ -91,7 +91,7 @@ async def test_what_is_no_message_ends_its_connection_and_no_other(
         assert await works(good)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "message",
     [
@@ -274,6 +274,7 @@ async def test_there_are_bounds_on_clients_sessions_and_pages(
         assert await works(clients[2])
 
 
+@pytest.mark.long
 async def test_a_page_that_crashes_is_told_and_takes_no_other_session_with_it(
     browse: Browse, server: CdpServer
 ) -> None:
@@ -292,6 +293,7 @@ async def test_a_page_that_crashes_is_told_and_takes_no_other_session_with_it(
         assert await works(unharmed)
 
 
+@pytest.mark.long
 async def test_a_world_that_closes_ends_its_clients_and_no_others(
     browse: Browse, server: CdpServer
 ) -> None:
@@ -312,6 +314,7 @@ async def test_a_world_that_closes_ends_its_clients_and_no_others(
         assert await works(unharmed)
 
 
+@pytest.mark.long
 async def test_an_address_of_a_world_that_has_closed_does_not_hang(
     browse: Browse, server: CdpServer
 ) -> None:
@@ -326,6 +329,7 @@ async def test_an_address_of_a_world_that_has_closed_does_not_hang(
         assert (answer.status_code, answer.json()) == (200, [])
 
 
+@pytest.mark.long
 async def test_an_admission_that_closes_drops_its_clients_and_no_others(
     browse: Browse, server: CdpServer
 ) -> None:
@@ -350,6 +354,7 @@ async def test_an_admission_that_closes_drops_its_clients_and_no_others(
     assert "Here" in ((await world.observe(Look())).text or "")
 
 
+@pytest.mark.long
 async def test_a_server_that_closes_leaves_the_sessions_as_they_are(browse: Browse) -> None:
     """Its port is free, and each client's connection over; closing twice is not an error."""
     world, server = await browse("<h1>Here</h1>"), await CdpServer.open()
@@ -385,6 +390,7 @@ async def test_strangers_at_the_port_are_answered_or_left(
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
+@pytest.mark.long
 async def test_what_nests_too_deep_to_be_read_is_an_error_and_not_a_silence(
     browse: Browse, server: CdpServer
 ) -> None:
@@ -397,7 +403,7 @@ async def test_what_nests_too_deep_to_be_read_is_an_error_and_not_a_silence(
         assert await works(client)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("depth", [50, 95, 105, 400, 900])
 async def test_parameters_that_nest_too_deep_harm_nobody(
     depth: int, browse: Browse, server: CdpServer
@@ -414,6 +420,7 @@ async def test_parameters_that_nest_too_deep_harm_nobody(
         assert await works(good)
 
 
+@pytest.mark.long
 async def test_a_dialog_holds_no_client_up(browse: Browse, server: CdpServer) -> None:
     """The session's rule answers it, and the client is told of it as by Chromium."""
     world = await browse("x")
@@ -426,6 +433,7 @@ async def test_a_dialog_holds_no_client_up(browse: Browse, server: CdpServer) ->
     assert "sure?" in ((await world.observe(Look())).text or "")
 
 
+@pytest.mark.long
 async def test_clients_that_leave_while_they_are_let_in_leave_nothing_behind(
     browse: Browse, server: CdpServer
 ) -> None:

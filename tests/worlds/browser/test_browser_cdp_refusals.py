@@ -154,6 +154,7 @@ async def test_what_is_of_the_browser_or_the_machine_is_refused_by_name(
         assert await client.evaluate("document.body.innerText", page) == "Still here"
 
 
+@pytest.mark.long
 async def test_what_clients_ask_of_every_browser_changes_nothing(
     browse: Browse, server: CdpServer
 ) -> None:
@@ -187,7 +188,7 @@ async def test_what_clients_ask_of_every_browser_changes_nothing(
         assert "pixels" in await client.refusal("Page.captureScreenshot", clip=clip)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "url",
     [
@@ -214,6 +215,7 @@ async def test_addresses_are_those_that_actions_may_open(
     assert world.url == "http://site.localhost/"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("url", ["http://[/", "http://]", "http://[::1"])
 async def test_an_address_that_is_none_fails_as_an_action_does(url: str, browse: Browse) -> None:
     """Whoever names it is told, and the session goes on."""
@@ -284,6 +286,7 @@ async def test_no_script_of_a_client_reads_files_or_reaches_another_host(
     assert outside.lines == []
 
 
+@pytest.mark.long
 async def test_the_same_script_reaches_a_host_that_is_allowed(
     browse: Browse, server: CdpServer, outside: Outside
 ) -> None:
@@ -296,6 +299,7 @@ async def test_the_same_script_reaches_a_host_that_is_allowed(
     assert len(outside.lines) >= 2
 
 
+@pytest.mark.long
 async def test_an_offline_session_stays_offline(browse: Browse, server: CdpServer) -> None:
     """A client neither ends it by asking, nor by coming and going."""
     world = await browse("<h1>Here</h1>")
@@ -329,6 +333,7 @@ async def test_only_the_whole_address_opens_anything(browse: Browse, server: Cdp
         assert len(await client.pages()) == 1
 
 
+@pytest.mark.long
 async def test_a_page_of_the_session_cannot_use_its_own_address(
     browse: Browse, server: CdpServer
 ) -> None:

@@ -73,6 +73,7 @@ async def test_copying_cutting_and_pasting_work_within_a_session(browse: Browse)
     assert await value(world, "#t") == "rich text"
 
 
+@pytest.mark.long
 async def test_handlers_of_a_page_have_their_say(browse: Browse) -> None:
     """A page that copies words of its own, and one that takes what is pasted itself."""
     world = await browse(PAGE)
@@ -87,6 +88,7 @@ async def test_handlers_of_a_page_have_their_say(browse: Browse) -> None:
     assert await value(world, "#t") == "[mine]"
 
 
+@pytest.mark.long
 async def test_a_password_is_not_copied(browse: Browse) -> None:
     """As in any browser."""
     world = await browse("<input id=i type=password value=secret><input id=t>")
@@ -167,6 +169,7 @@ const put = blob => navigator.clipboard.write([new ClipboardItem({ 'text/plain':
 <button onclick="say(navigator.clipboard.readText())">Paste</button>"""
 
 
+@pytest.mark.long
 async def test_a_button_copies_for_this_session_alone(browse: Browse) -> None:
     """As in Chrome without a question, by either call; ctrl+v pastes it here and nowhere else."""
     ann, bob = await browse(BUTTONS), await browse(BUTTONS)
@@ -181,6 +184,7 @@ async def test_a_button_copies_for_this_session_alone(browse: Browse) -> None:
     assert states == ["granted", "prompt"], "as Chrome says it to pages"
 
 
+@pytest.mark.long
 async def test_a_page_that_reads_it_asks_the_person(browse: Browse) -> None:
     """The question is a dialog, answered by the rule and told; without a click there is none."""
     world = await browse(BUTTONS + "<script>say(navigator.clipboard.readText())</script>")

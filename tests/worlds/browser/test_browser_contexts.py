@@ -87,6 +87,7 @@ async def test_a_slow_answer_is_waited_for(browse: Browse) -> None:
         assert "noon" in await world.text()
 
 
+@pytest.mark.long
 async def test_an_allowed_host_is_as_far_away_as_the_site(
     browse: Browse, outside_port: int
 ) -> None:
@@ -118,6 +119,7 @@ async def test_offline_begins_with_the_agent(browse: Browse) -> None:
             await world.act(CustomAction(action="goto", args={"url": "/a.html"}))
 
 
+@pytest.mark.long
 async def test_the_network_can_be_switched(browse: Browse) -> None:
     """A template or a tool gives it back and takes it away; new tabs are in the same state."""
     with anyio.fail_after(PATIENCE_S):

@@ -144,6 +144,7 @@ async def test_what_actions_hit_is_known_after_their_elements_are_gone(play: Pla
         await played.call("selector_history", "p[")
 
 
+@pytest.mark.long
 async def test_an_element_in_a_frame_or_under_a_point_is_hit_too(play: Play) -> None:
     """A point leads through a frame of the same site to what lies there."""
     played = await play("<style>body{margin:0}iframe{border:7px solid;padding:9px}</style>" + FORM)
@@ -167,6 +168,7 @@ async def test_typing_counts_where_it_went_and_as_it_was_written(play: Play) -> 
         assert await played.call("verify_type_action", *args) == expected, args
 
 
+@pytest.mark.long
 async def test_the_number_and_the_last_of_actions_leave_answers_out(play: Play) -> None:
     """Counts are exact or within bounds; the last action has at least the fields that are named."""
     played = await play()
@@ -187,6 +189,7 @@ async def test_the_number_and_the_last_of_actions_leave_answers_out(play: Play) 
         await played.call("history_length", {"mni": 1})
 
 
+@pytest.mark.long
 async def test_cookies_are_set_for_a_page_and_read_back(play: Play) -> None:
     """By name and value for the page that is shown, or with the fields that they have."""
     played = await play()
@@ -251,6 +254,7 @@ async def test_nothing_to_look_for_is_a_mistake_and_no_success(play: Play) -> No
             await played.call(name, *args)
 
 
+@pytest.mark.long
 async def test_a_session_that_nobody_asks_keeps_no_hits(shared: Shared) -> None:
     """Without functions that may ask, an action costs nothing more."""
     world = await Browser(start=None).open(Opening(shared=shared))

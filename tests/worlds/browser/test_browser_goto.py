@@ -100,7 +100,7 @@ async def test_what_is_still_loading_names_the_time_that_it_was_given(browse: Br
             await commands.whole(tab, 700, began_s=began_s)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("script", ["stop()", "location = '/api/nothing'", "location = '/a.zip'"])
 async def test_a_document_that_was_stopped_is_not_waited_for(browse: Browse, script: str) -> None:
     """One that its own script keeps from being read on is opened as it is, and not refused."""
@@ -129,6 +129,7 @@ async def test_an_error_in_a_setup_is_an_error_unless_it_is_asked_for(browse: Br
     assert await world.page.inner_text("h1") == "Broken"
 
 
+@pytest.mark.long
 async def test_a_start_page_that_is_not_there_fails_the_opening(browse: Browse) -> None:
     """The agent is not shown an error page as where its task begins."""
     with pytest.raises(EnvironmentFailed, match="answered with status 404"):

@@ -26,6 +26,7 @@ async def look(world: BrowserWorld, *, changes: bool = False) -> str:
         return (await world.observe(Look(changes=changes))).text or ""
 
 
+@pytest.mark.long
 async def test_after_a_refusal_new_refs_are_named(browse: Browse) -> None:
     """New ones, ones that are gone, another document, or that nothing is new; once each."""
     world = await browse(
@@ -88,6 +89,7 @@ async def test_a_password_is_masked_wherever_it_is_told(browse: Browse) -> None:
     assert text.count("hunter2") == 1, "the user's name is no password"
 
 
+@pytest.mark.long
 async def test_blanks_at_the_ends_of_a_field_are_shown(browse: Browse) -> None:
     """In quotes, so that they can be seen; a field beside it of the same words stays as it is."""
     world = await browse(

@@ -120,7 +120,7 @@ async def test_a_trusted_row_opens_its_own_host_and_no_other(open_row: Open, sit
     assert site.asked[:2] == [f"127.0.0.1:{site.port}/", f"127.0.0.1:{site.port}/again"]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "host", ["localhost:80", "127.0.0.1", "10.1.2.3", "192.168.1.1", "169.254.169.254", "[::1]:80",
              "[fd00::1]", "x.localhost", "0.0.0.0", "100.64.0.1"]
@@ -179,6 +179,7 @@ async def test_sessions_of_one_process_share_no_hosts(open_row: Open, site: Site
     assert len(site.asked) == count
 
 
+@pytest.mark.long
 async def test_an_option_is_needed_for_rows_to_open_hosts(shared: Shared, site: Site) -> None:
     """In every other environment, what a row names opens nothing."""
     host = f"127.0.0.1:{site.port}"
@@ -191,6 +192,7 @@ async def test_an_option_is_needed_for_rows_to_open_hosts(shared: Shared, site: 
     assert site.asked == []
 
 
+@pytest.mark.long
 async def test_a_session_with_opened_hosts_comes_back_from_a_snapshot(
     open_row: Open, site: Site
 ) -> None:

@@ -46,7 +46,7 @@ async def shown(world: BrowserWorld) -> str:
     return await world.page.inner_text("#o")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "handler",
     [
@@ -104,7 +104,7 @@ async def test_a_page_whose_modules_ask_in_a_chain_is_there_when_goto_returns(
         assert await shown(world) == "done 42"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "html",
     [
@@ -136,6 +136,7 @@ async def test_typing_waits_for_what_it_triggers(browse: Browse) -> None:
     assert await shown(world) == "42"
 
 
+@pytest.mark.long
 async def test_a_short_transition_is_over_in_the_picture(browse: Browse) -> None:
     """A menu that slides in for 300 ms has arrived when the click returns."""
     world = await browse(
@@ -147,7 +148,7 @@ async def test_a_short_transition_is_over_in_the_picture(browse: Browse) -> None
     assert await world.page.evaluate("() => m.getBoundingClientRect().left") == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "script",
     [
@@ -171,6 +172,7 @@ async def test_a_page_that_never_rests_does_not_hold_an_action_up(
     assert await click(world) < 1
 
 
+@pytest.mark.long
 async def test_a_request_that_hangs_is_waited_for_once(browse: Browse) -> None:
     """A click that starts a request without an end returns at the bound, and then at once."""
     world = await browse(
@@ -192,6 +194,7 @@ async def test_a_link_that_leads_nowhere_does_not_hold_an_action_up(
     assert world.url == "http://site.localhost/"
 
 
+@pytest.mark.long
 async def test_a_refused_download_is_told(browse: Browse) -> None:
     """A download does not reach the disk; the text says which one it was."""
     world = await browse("<a href=/api/file>go</a>", backend=slow)

@@ -37,6 +37,7 @@ async def test_a_chord_goes_down_in_order_and_up_in_reverse(browse: Browse) -> N
     assert [entry[1] for entry in await seen(world, "keyup")] == ["K", "Shift", "Control"]
 
 
+@pytest.mark.long
 async def test_a_key_stays_down_until_it_is_let_go(browse: Browse) -> None:
     """`keydown` holds across actions, `keyup` ends it."""
     world = await browse(LOGGING + "<p id=p>x</p>")
@@ -70,6 +71,7 @@ def test_a_chord_may_be_written_with_plus_signs(names: list[str], keys: list[str
     assert playwright_keys(names) == keys
 
 
+@pytest.mark.long
 async def test_a_chord_with_a_plus_sign_is_pressed_held_and_let_go(browse: Browse) -> None:
     """`keydown`, `keyup`, `press` and `hold_keys` read it alike."""
     world = await browse(LOGGING + "<p id=p>x</p>")
@@ -82,6 +84,7 @@ async def test_a_chord_with_a_plus_sign_is_pressed_held_and_let_go(browse: Brows
     assert (await seen(world, "keydown"))[-1][1:] == ["k", False, True]
 
 
+@pytest.mark.long
 async def test_keys_outside_of_a_us_keyboard_arrive_too(browse: Browse) -> None:
     """F13 is a key event, and é a character."""
     world = await browse(LOGGING + "<input id=i autofocus>")
@@ -112,6 +115,7 @@ async def test_typing_into_a_field_replaces_what_it_held(browse: Browse) -> None
     assert await world.page.inner_text("#e") == "words"
 
 
+@pytest.mark.long
 async def test_a_line_typed_into_a_field_comes_by_keys(browse: Browse) -> None:
     """A page hears a key for each character, whatever the field held, and may react to each."""
     world = await browse(
@@ -127,6 +131,7 @@ async def test_a_line_typed_into_a_field_comes_by_keys(browse: Browse) -> None:
         assert held == text
 
 
+@pytest.mark.long
 async def test_a_code_is_typed_on_into_the_next_fields(browse: Browse) -> None:
     """Where a page moves the focus at each key, the characters follow it, as from a person."""
     world = await browse(
@@ -138,6 +143,7 @@ async def test_a_code_is_typed_on_into_the_next_fields(browse: Browse) -> None:
     assert held == ["1", "2", "3"]
 
 
+@pytest.mark.long
 async def test_lines_and_long_texts_are_put_in_at_once(browse: Browse) -> None:
     """A chat that sends at Enter gets both lines, and 2,000 characters are not typed one by one."""
     world = await browse(
@@ -156,6 +162,7 @@ async def test_lines_and_long_texts_are_put_in_at_once(browse: Browse) -> None:
     assert await world.page.inner_text("#o") == "sent"
 
 
+@pytest.mark.long
 async def test_typing_without_a_target_goes_where_the_focus_is(browse: Browse) -> None:
     """Key events for a short text, one insertion for a long one; Enter submits."""
     world = await browse(

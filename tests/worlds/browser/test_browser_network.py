@@ -217,6 +217,7 @@ async def test_sessions_do_not_reach_each_others_sites(browse: Browse) -> None:
     assert not any("First" in text for text in frames)
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.browser
 async def test_permissions_are_denied_without_asking(browse: Browse) -> None:
@@ -235,6 +236,7 @@ async def test_permissions_are_denied_without_asking(browse: Browse) -> None:
     assert answers[1:] == ["denied", 1]
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.browser
 async def test_an_agent_goes_where_the_list_allows(browse: Browse, outside: Outside) -> None:

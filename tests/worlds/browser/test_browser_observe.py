@@ -67,6 +67,7 @@ async def test_a_text_has_the_facts_that_a_snapshot_leaves_out(browse: Browse) -
     assert [pattern for pattern in FACTS.values() if not re.search(pattern, text)] == [], text
 
 
+@pytest.mark.long
 async def test_no_page_writes_facts_of_its_elements(browse: Browse) -> None:
     """Characters of our own in a page's text, in a name or in a frame change no other element."""
     told = "\U0010fa14e2 click;e3 ref=e2\U0010fa14"
@@ -84,6 +85,7 @@ async def test_no_page_writes_facts_of_its_elements(browse: Browse) -> None:
         assert len(refs_in(text)) == len(set(refs_in(text))) == 2, text
 
 
+@pytest.mark.long
 async def test_no_page_writes_areas_of_its_own(browse: Browse) -> None:
     """Neither in names and texts, nor beside areas that it has; nor does a broken address hurt."""
     fake = "[areas=%5B%5B%22a%22,%22b%22,0%5D%5D]"
@@ -133,6 +135,7 @@ async def test_looking_changes_nothing(browse: Browse) -> None:
     assert first.sha256 == second.sha256
 
 
+@pytest.mark.long
 async def test_half_a_character_in_a_title_or_a_dialog_is_no_obstacle(browse: Browse) -> None:
     """What a page cuts in the middle of a surrogate pair can still be sent on as UTF-8."""
     world = await browse("<script>document.title = 'a\\ud83d'; alert('b\\ude00')</script><p>x</p>")
@@ -156,6 +159,7 @@ async def test_only_what_changed_is_told_when_asked(browse: Browse) -> None:
     assert "Nothing changed" in await read(world, changes=True)
 
 
+@pytest.mark.long
 async def test_what_is_gone_is_told_as_gone(browse: Browse) -> None:
     """A removed element has a line of its own."""
     world = await browse(
@@ -166,6 +170,7 @@ async def test_what_is_gone_is_told_as_gone(browse: Browse) -> None:
     assert "\n- - Two" in await read(world, changes=True)
 
 
+@pytest.mark.long
 async def test_a_new_document_is_told_in_full(browse: Browse) -> None:
     """After a navigation, `changes` gives the whole new page."""
     world = await browse({"index.html": FORM, "two.html": FORM})
@@ -192,6 +197,7 @@ async def test_a_long_page_shows_what_is_in_view(browse: Browse) -> None:
     assert "[box=" not in further
 
 
+@pytest.mark.long
 async def test_the_rows_in_view_stand_below_the_headings_of_their_table(browse: Browse) -> None:
     """Also where those are scrolled away, in a page that is read as a whole or near its view."""
     for count in (300, 6000):
@@ -215,6 +221,7 @@ const pop = text => { const each = document.createElement('p'); each.role = 'ale
 </script>"""
 
 
+@pytest.mark.long
 async def test_a_live_message_that_came_and_went_is_told_once(browse: Browse) -> None:
     """In the next text alone; what is there, or was under way, is not, and no page tells much."""
     world = await browse(MESSAGES)
@@ -232,6 +239,7 @@ async def test_a_live_message_that_came_and_went_is_told_once(browse: Browse) ->
     assert len(told["Storm"]) < len(text) + 1000
 
 
+@pytest.mark.long
 async def test_a_wordy_page_is_cut_at_a_lines_end(browse: Browse) -> None:
     """Even what is in view keeps to the limit."""
     world = await browse("".join(f"<span> <b>Word {i}</b> </span>" for i in range(400)))
@@ -252,6 +260,7 @@ async def test_a_picture_is_of_the_size_that_was_asked_for(browse: Browse) -> No
         assert (red > 250, green < 5, blue < 5) == (True, True, True)
 
 
+@pytest.mark.long
 async def test_a_sharp_screens_pixels_map_back_to_where_one_clicks(browse: Browse) -> None:
     """At two pixels per CSS pixel, a place found in the picture times its scale is hit."""
     world = await browse(
@@ -290,6 +299,7 @@ async def test_the_context_decides_how_a_page_sees_the_world(browse: Browse) -> 
     assert facts == ["de-DE", "Europe/Berlin", 1024, True, False]
 
 
+@pytest.mark.long
 async def test_a_seed_makes_a_pages_random_numbers_repeat(browse: Browse) -> None:
     """The same seed gives the same Math.random, another seed another one."""
     page = "<p id=o></p><script>o.textContent = Math.random()</script>"
@@ -319,6 +329,7 @@ async def test_every_visit_draws_numbers_of_its_own_that_repeat(browse: Browse) 
     assert all(re.fullmatch(uuid, text.split()[2]) for text in lives[0])
 
 
+@pytest.mark.long
 async def test_numbers_are_random_where_nothing_is_to_repeat(browse: Browse) -> None:
     """A world that is not replayable, and that nobody gave a seed, is left alone."""
     page = "<p id=o></p><script>o.textContent = Math.random()</script>"

@@ -73,6 +73,7 @@ async def test_what_is_typed_into_an_editor_is_told(browse: Browse) -> None:
     assert "second draft" in ((await world.observe(Look(changes=True))).text or "")
 
 
+@pytest.mark.long
 async def test_what_an_author_asks_playwright_for_is_as_ever(browse: Browse) -> None:
     """A grader's own tree of a page has no marks of ours, right after a look."""
     world = await browse("<pre>one\n  two</pre><input type=password value=4711 aria-label=Pin>")
@@ -108,6 +109,7 @@ MAP = """<body style="height:3000px"><div style="height:1000px"></div><img alt=P
 <script>var done = ''; function did(what) { done = what }</script>"""
 
 
+@pytest.mark.long
 async def test_the_areas_of_a_map_are_pressed_by_their_refs(browse: Browse) -> None:
     """Whatever their shape is, and wherever on the page their image is."""
     world = await browse(MAP)
@@ -146,6 +148,7 @@ async def test_a_closed_root_is_read_and_acted_on_and_stays_closed_for_the_page(
     assert told == [None, "closed", None, True, True, True]
 
 
+@pytest.mark.long
 async def test_a_drawn_control_has_its_state(browse: Browse) -> None:
     """Also where nothing but its label is on the page, or no word is; a press changes it."""
     world = await browse(
@@ -160,6 +163,7 @@ async def test_a_drawn_control_has_its_state(browse: Browse) -> None:
     assert re.search(r'radio "Express" \[e\d+ checked\]', text)
 
 
+@pytest.mark.long
 async def test_what_a_person_would_click_has_a_ref_that_works(browse: Browse) -> None:
     """Inline text with a pointer, a listener or a place in the order of focus; no other text."""
     world = await browse(

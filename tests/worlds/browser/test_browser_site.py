@@ -90,7 +90,7 @@ async def test_files_are_served_with_their_types_and_never_cached(browse: Browse
     assert (await get(world, "/sub")).headers["location"] == "/sub/"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "path",
     ["/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/sub/../../secret.txt", "/link.txt",
@@ -139,6 +139,7 @@ async def test_a_backend_that_fails_is_a_500_and_a_line_in_the_log(browse: Brows
     assert (await get(world, "/api/count")).json() == {"count": 1}
 
 
+@pytest.mark.long
 async def test_a_body_over_the_limit_is_refused(browse: Browse) -> None:
     """A megabyte is the limit; the backend is not asked beyond it."""
     world = await browse(backend=shop)
@@ -149,6 +150,7 @@ async def test_a_body_over_the_limit_is_refused(browse: Browse) -> None:
     assert world.state == {}
 
 
+@pytest.mark.long
 async def test_requests_take_turns_at_the_state(browse: Browse) -> None:
     """Ten requests at once count to ten, although the backend pauses between read and write."""
     world = await browse(backend=shop)
@@ -173,6 +175,7 @@ async def test_each_session_has_a_state_of_its_own(browse: Browse) -> None:
     assert await two.page.evaluate("() => localStorage.n") == "1"
 
 
+@pytest.mark.long
 async def test_a_state_may_be_made_from_the_opening(browse: Browse) -> None:
     """A function of the opening sees the seed, and is called once for each session."""
     world = await browse(backend=shop, state=lambda opening: {"count": opening.seed}, seed=41)
@@ -180,6 +183,7 @@ async def test_a_state_may_be_made_from_the_opening(browse: Browse) -> None:
     assert world.state == {"count": 42}
 
 
+@pytest.mark.long
 async def test_the_site_has_the_same_secure_origin_in_every_session(browse: Browse) -> None:
     """Addresses mean the same after a restart, and pages have what needs a secure context."""
     worlds = [await browse() for _ in range(2)]
@@ -189,6 +193,7 @@ async def test_the_site_has_the_same_secure_origin_in_every_session(browse: Brow
     assert worlds[0].site_address != worlds[1].site_address
 
 
+@pytest.mark.long
 async def test_a_name_that_points_at_the_port_is_not_served(browse: Browse) -> None:
     """A page of the user's own browser that rebinds its name gets a 403."""
     world = await browse()
@@ -196,6 +201,7 @@ async def test_a_name_that_points_at_the_port_is_not_served(browse: Browse) -> N
     assert response.status_code == 403
 
 
+@pytest.mark.long
 async def test_a_folder_that_is_not_there_is_an_environments_failure(
     shared: Shared, tmp_path: Path
 ) -> None:
@@ -204,6 +210,7 @@ async def test_a_folder_that_is_not_there_is_an_environments_failure(
         await Browser("nowhere").open(Opening(folder=tmp_path, shared=shared))
 
 
+@pytest.mark.long
 async def test_a_backend_needs_no_folder(shared: Shared) -> None:
     """A site that is all backend starts on a blank page where `/` is not answered otherwise."""
     world = await Browser(backend=shop, start=None).open(Opening(shared=shared))
@@ -220,6 +227,7 @@ def test_a_state_without_a_backend_is_refused() -> None:
         Browser("site", state={"a": 1})
 
 
+@pytest.mark.long
 async def test_closing_while_the_backend_works_is_silent(
     browse: Browse, caplog: pytest.LogCaptureFixture
 ) -> None:

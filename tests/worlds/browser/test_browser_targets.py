@@ -39,6 +39,7 @@ async def test_a_target_that_is_not_there_says_how_many_are(browse: Browse) -> N
     assert "not a selector" in await refusal(world, ClickAction(selector="p[["))
 
 
+@pytest.mark.long
 async def test_a_ref_of_a_page_that_is_gone_is_refused(browse: Browse) -> None:
     """After the element was replaced, its ref does not click whatever came instead."""
     world = await browse(
@@ -69,6 +70,7 @@ async def test_an_unreachable_target_is_refused_within_seconds(browse: Browse) -
                 group.start_soon(try_it, world, reason)
 
 
+@pytest.mark.long
 async def test_a_target_that_becomes_reachable_is_clicked(browse: Browse) -> None:
     """A veil that goes away after half a second only delays the click."""
     world = await browse(
@@ -79,6 +81,7 @@ async def test_a_target_that_becomes_reachable_is_clicked(browse: Browse) -> Non
     assert [entry[0] for entry in await seen(world, "click")] == ["b"]
 
 
+@pytest.mark.long
 async def test_a_target_covered_in_its_middle_is_clicked_beside_it(browse: Browse) -> None:
     """An element of which only the edge shows is clicked at the edge."""
     world = await browse(
@@ -90,6 +93,7 @@ async def test_a_target_covered_in_its_middle_is_clicked_beside_it(browse: Brows
     assert [entry[0] for entry in await seen(world, "click")] == ["one"]
 
 
+@pytest.mark.long
 async def test_a_hidden_checkbox_is_clicked_at_its_label(browse: Browse) -> None:
     """Sites hide checkboxes behind styled labels; naming the checkbox is enough."""
     world = await browse(
@@ -106,6 +110,7 @@ async def test_a_target_far_down_is_scrolled_to(browse: Browse) -> None:
     assert [entry[0] for entry in await seen(world, "click")] == ["b"]
 
 
+@pytest.mark.long
 async def test_targets_in_frames_and_shadow_roots_are_reached(browse: Browse) -> None:
     """A ref works inside an iframe, and inside a shadow root."""
     world = await browse(

@@ -63,6 +63,7 @@ async def test_a_grader_has_a_page_where_the_agent_has_not_been(browse: Browse) 
     assert len(world.page.context.pages) == 1
 
 
+@pytest.mark.long
 async def test_a_page_of_a_graders_own_keeps_to_the_sessions_hosts(browse: Browse) -> None:
     """An address off the list and one that is an error are refused, and nothing stays open."""
     world = await browse(SITE, backend=backend, state={"orders": 0})
@@ -83,6 +84,7 @@ async def test_a_page_of_a_graders_own_keeps_to_the_sessions_hosts(browse: Brows
     }
 
 
+@pytest.mark.long
 async def test_a_get_that_changes_the_state_is_reported_and_fails_a_graders_look(
     browse: Browse,
 ) -> None:
@@ -203,6 +205,7 @@ async def test_the_accessibility_tree_is_read_past_the_pages_scripts(browse: Bro
     assert "forged" not in text
 
 
+@pytest.mark.long
 async def test_the_pages_program_grades_the_order_and_not_the_page(shared: Shared) -> None:
     """docs/graders.md: an order gets 1, and a page that only says so 0."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -88,7 +88,7 @@ def page_of(seed: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(n, marks=[] if n < 2 else pytest.mark.long) for n in range(40)]
+    "seed", [pytest.param(n, marks=[] if n < 1 else pytest.mark.long) for n in range(40)]
 )
 async def test_a_page_is_told_whole(seed: int, browse: Browse) -> None:
     """Each word in its order, each element to act on by a ref of its own, whatever is in what."""

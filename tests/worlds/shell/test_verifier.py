@@ -120,6 +120,7 @@ async def test_nothing_of_the_agents_comes_by_itself(shell: ShellWorld) -> None:
         assert "link" in clean.missing["to/kept"]
 
 
+@pytest.mark.long
 async def test_the_authors_files_stand_in_front_and_cannot_be_written(
     shell: ShellWorld, tmp_path: Path
 ) -> None:
@@ -147,6 +148,7 @@ async def test_the_authors_files_stand_in_front_and_cannot_be_written(
         assert (await clean.run("python3 check.py")).stdout == "author\n"
 
 
+@pytest.mark.long
 async def test_planted_modules_hide_nothing_of_the_system(shell: ShellWorld) -> None:
     """A program finds what lies beside it, and the system's own before that."""
     await shell.run(
@@ -211,6 +213,7 @@ NO_LINKS = {
 """Links that would show a grader something else than the agent made."""
 
 
+@pytest.mark.long
 async def test_a_copy_has_the_modes_and_the_links_that_the_agent_made(
     open_shell: OpenShell, tmp_path: Path
 ) -> None:
@@ -241,6 +244,7 @@ async def test_a_copy_has_the_modes_and_the_links_that_the_agent_made(
         assert set(clean.left_out) == {"v2/up", "v2/new", "v1/.git"}, "it leads elsewhere there"
 
 
+@pytest.mark.long
 async def test_what_still_runs_cannot_change_what_is_copied(shell: ShellWorld) -> None:
     """A daemon swaps a file and a folder all the time: a copy is of one moment, in the folder."""
     await shell.run(
@@ -264,6 +268,7 @@ async def test_what_still_runs_cannot_change_what_is_copied(shell: ShellWorld) -
     assert (await shell.read_bytes("out")) == one[1], "it stays stopped once there is an answer"
 
 
+@pytest.mark.long
 async def test_an_agent_cannot_keep_a_grader_from_copying(open_shell: OpenShell) -> None:
     """Rights are lent and taken back; what is too much is the agent's own doing."""
     limits = SandboxLimits(disk_bytes=4 * 1024 * 1024, files=2000)
@@ -348,6 +353,7 @@ async def test_an_agent_adds_no_tests_to_the_authors(open_shell: OpenShell, tmp_
         assert await clean.exists("test_mine.py"), "nobody else has written any"
 
 
+@pytest.mark.long
 async def test_what_configures_pytest_is_the_authors(open_shell: OpenShell, tmp_path: Path) -> None:
     """In files that are also for other things, which an agent may write as long as it does not."""
     write(tmp_path, **{"root__setup.cfg": "[tool:pytest]\n", "root__pyproject.toml": "[project]\n"})
@@ -400,6 +406,7 @@ async def test_git_runs_nothing_of_the_agents(shell: ShellWorld) -> None:
         assert log.stdout == "x\n", "its commits are data, whatever its branches are called"
 
 
+@pytest.mark.long
 async def test_names_that_are_no_text_do_not_spoil_a_record(shell: ShellWorld) -> None:
     """An agent chooses the names of what is left out; records keep text alone."""
     await shell.run(
@@ -424,6 +431,7 @@ async def test_on_a_machine_without_sandboxes_it_is_a_folder_of_its_own(
     assert not Path(clean.root).exists()
 
 
+@pytest.mark.long
 async def test_outputs_that_lie_in_each_other_keep_nobody_from_looking(
     shell: ShellWorld, tmp_path: Path
 ) -> None:

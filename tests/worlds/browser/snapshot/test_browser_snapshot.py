@@ -53,6 +53,7 @@ async def test_a_half_filled_form_comes_back(make: Make) -> None:
     assert "Nothing changed" in await read(other, changes=True)
 
 
+@pytest.mark.long
 async def test_typing_goes_on_at_the_caret_and_leaving_is_a_change(make: Make) -> None:
     """The field that was left with the focus is still being edited, as far as the page can tell."""
     world = await make(FORM)
@@ -170,6 +171,7 @@ async def test_a_window_that_was_closed_stays_closed(make: Make) -> None:
     assert "an empty one was opened" in await read(other)
 
 
+@pytest.mark.long
 async def test_dialogs_notes_pointer_and_held_keys_come_back(make: Make) -> None:
     """What was said is told once more only where it was not read; Shift is still down."""
     world = await make(
@@ -201,6 +203,7 @@ ROWS = "<ul id=u></ul><button onclick='add()'>More</button><script>let n = 0; co
  u.append(li); }; const names = JSON.parse(localStorage.names || '[\"Ann\",\"Bob\",\"Cy\"]'); add(); add()</script>"
 
 
+@pytest.mark.long
 async def test_refs_of_the_last_text_still_name_their_elements(make: Make) -> None:
     """Also on the second document, after earlier elements were numbered; new ones get new refs."""
     world = await make(ROWS)
@@ -217,6 +220,7 @@ async def test_refs_of_the_last_text_still_name_their_elements(make: Make) -> No
     assert 'button "Open Cy"' in after
 
 
+@pytest.mark.long
 async def test_refs_of_a_page_that_reads_otherwise_are_refused(make: Make) -> None:
     """Where Ann was is Zoe now: no old ref is hers, and every one of the new text is new."""
     world = await make(ROWS)

@@ -76,6 +76,7 @@ async def test_a_state_that_is_not_json_is_named(make: Make, value: object, wher
     assert "x" in await read(world)
 
 
+@pytest.mark.long
 async def test_a_snapshot_of_another_form_is_refused(make: Make) -> None:
     """The text says which form it is and what to do, and the world is of no use afterwards."""
     world = await make("<h1>x</h1>")
@@ -121,6 +122,7 @@ async def test_a_page_that_hangs_keeps_its_address(make: Make) -> None:
     assert "Loop" in await (await restore(await make(), data)).text()
 
 
+@pytest.mark.long
 async def test_a_snapshot_costs_little(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quiet page is asked as often however long it is; one of forty lines takes under 2 KB."""
     asked: dict[int, list[str]] = {40: [], 2_000: []}

@@ -157,6 +157,7 @@ async def test_a_frame_of_another_site_keeps_its_own_storage(
 COUNTED = "<h1>Shop</h1><p id=o></p><script>fetch('/api/visit').then(r => r.json()).then(j => o.textContent = j.visits)</script>"
 
 
+@pytest.mark.long
 async def test_the_sites_state_comes_back_in_place(make: Make) -> None:
     """What a template holds of it stays part of it, and loading the page again counts as nothing."""
     spec = {"backend": shop, "state": {"cart": {"items": []}, "old": 1}}

@@ -29,6 +29,7 @@ __all__ = [
     "InvalidTemplate",
     "JobStopped",
     "LimitReached",
+    "MoveFailed",
     "NoScreen",
     "NotInstalled",
     "ObservationKeyNotFound",
@@ -137,6 +138,12 @@ class EnvironmentFailed(HudMcpError):
 
     The server resumes its session if the record allows; otherwise the session ends without a grade.
     """
+
+
+class MoveFailed(EnvironmentFailed):
+    """A move of the task's world raised; `described` has its file and line, for the record."""
+
+    described = ""
 
 
 class GradingFailed(HudMcpError):

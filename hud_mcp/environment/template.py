@@ -7,11 +7,12 @@ import ast
 import inspect
 import textwrap
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.environment.arguments import Arguments, source_line
+from hud_mcp.environment.moves import Call, Move
 from hud_mcp.environment.prompt import AnswerType, Prompt, read_prompt, type_schema
 from hud_mcp.environment.task import Task, default_task_id
 from hud_mcp.errors import InvalidTask, InvalidTemplate
@@ -19,6 +20,7 @@ from hud_mcp.errors import InvalidTask, InvalidTemplate
 __all__ = ["Oracle", "Template", "check_generator", "never_waits", "prompts_at_once"]
 
 
+MoveT = TypeVar("MoveT", bound=Call)
 TemplateFunction = Callable[..., AsyncGenerator[Any, Any]]
 Oracle = Callable[..., Awaitable[Any]]
 """The solver of a task, through the same tools as any client: `async (agent, **arguments)`."""
@@ -52,6 +54,7 @@ class Template:
     reward: str | None = None
     never_waits = False
     oracle_function: Oracle | None = None
+    moves: tuple[Move, ...] = ()
 
     def __init__(
         self,
@@ -132,6 +135,40 @@ class Template:
             raise InvalidTemplate(f"{where}: {self.noun} has an oracle already.")
         self.oracle_function = function
         return function
+
+    def at(self, *, seconds: float) -> Callable[[MoveT], MoveT]:
+        """Declare a move: `(world, **arguments)`, made once these seconds after the prompt.
+
+        It is made at the first call since, before the call's actions or after them. The text that
+        it returns stands in the call's reply. Its first parameter receives the world; the others
+        are arguments of the template, by name.
+
+        Raises:
+            InvalidTemplate: The time is wrong, it asks for an argument that the template does not
+                have, or the name is taken.
+        """
+        return self._mover(seconds=seconds)
+
+    def after(self, *, step: int) -> Callable[[MoveT], MoveT]:
+        """Declare a move as `at` does, made after the agent's step of this number, from 1."""
+        return self._mover(step=step)
+
+    def when(self, condition: Call) -> Callable[[MoveT], MoveT]:
+        """Declare a move as `at` does, made after the first step at which a condition holds.
+
+        The condition is a function like the move. It is asked after each step, and only looks.
+        """
+        return self._mover(condition=condition)
+
+    def _mover(self, **when: Any) -> Callable[[MoveT], MoveT]:
+        def declare(function: MoveT) -> MoveT:
+            move = Move(function, **when)
+            known = (*self.arguments.names, *self.arguments.context_names)
+            move.check(noun=self.noun, known=known, others=self.moves)
+            self.moves = (*self.moves, move)
+            return function
+
+        return declare
 
     def read_answer(self, raw: str) -> Any:
         """Return the template's form of a submitted answer: `Answer[T]` or the string."""

@@ -273,6 +273,8 @@ def _step_lines(
         yield from block("error", step.error, full=full, indent="  ", style="error")
     for name, value in _step_facts(step):
         yield from labelled(name, value, indent="  ")
+    for event in step.events:
+        yield from labelled("world", str(event), indent="  ")
     if step.observation_text:
         yield from indented(step.observation_text, full=full)
     if step.screenshot is not None:

@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
+from hud_mcp.environment.moves import WorldEvent
 from hud_mcp.environment.task import Task
 from hud_mcp.values.action import Point, Value, is_answer
 from hud_mcp.values.grade import Cause, Outcome, SubScore, cause_of
@@ -161,8 +162,17 @@ class TrajectoryStep(Value):
     notes: tuple[str, ...] = Field(
         default=(), description="The texts of single actions; older records have none."
     )
+    events: tuple[WorldEvent, ...] = Field(
+        default=(), description="The moves of the task's world that happened at it, in order."
+    )
     started_at: datetime
     ended_at: datetime
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of its reply, in order."""
+        every = (self.error, *self.notes, self.observation_text)
+        return tuple(text for text in every if text)
 
     @property
     def shown_info(self) -> dict[str, Any]:
@@ -178,6 +188,8 @@ class TrajectoryStep(Value):
     @property
     def changes_world(self) -> bool:
         """Whether it may have changed the world. A step that only looks or answers has not."""
+        if self.events and UNDONE not in self.info:
+            return True
         if not self.actions or self.kind == "response" or UNDONE in self.info:
             return False
         done = self.actions[: self.performed]

@@ -239,5 +239,4 @@ class Conversation:
         image = None
         if step.delivered_image and step.screenshot is not None:
             image = await self._store.read_screenshot(step.screenshot)
-        text = "\n".join(part for part in (step.error, step.observation_text) if part)
-        return Reply(text or "Done.", image, is_error=step.error is not None)
+        return Reply("\n".join(step.texts) or "Done.", image, is_error=step.error is not None)

@@ -244,6 +244,7 @@ def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
             "actions": [step.actions[step.performed - 1]],
             "performed": 1,
             "observation_text": None,
+            "events": (),
         }
     )
 

@@ -4,6 +4,7 @@ Results are plain dicts in wire form: a picture is encoded once and validated on
 the SDK on its way out.
 """
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Protocol, cast
 
@@ -68,13 +69,16 @@ def structured_result(
     return {**result, "_meta": meta} if meta else result
 
 
-def image_result(shot: Screenshot, session: Session, *, asked: ImageFormat) -> dict[str, Any]:
+def image_result(
+    shot: Screenshot, session: Session, *, asked: ImageFormat, notes: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return a picture and its size, without structured content: hosts would hide the picture.
 
     Args:
         shot: The picture.
         session: The session.
         asked: The requested format; a picture that is too large in it has another.
+        notes: The notes of the world's moves.
     """
     size = f"{shot.width_px} x {shot.height_px} px"
     other = ""
@@ -83,7 +87,10 @@ def image_result(shot: Screenshot, session: Session, *, asked: ImageFormat) -> d
         other = f", as {shot.mime_type.removeprefix('image/').upper()}{why}"
     return {
         **_COMPLETE,
-        "content": [{"type": "text", "text": f"Screenshot, {size}{other}."}, _image(shot)],
+        "content": [
+            {"type": "text", "text": "\n".join((f"Screenshot, {size}{other}.", *notes))},
+            _image(shot),
+        ],
         "_meta": {
             "hud-mcp/screenshot": {"session": session.id, "steps": session.steps, **_size(shot)}
         },
@@ -108,7 +115,7 @@ def passed_result(stepped: Stepped, session: Seen) -> dict[str, Any]:
     step = {"session": session.id, "steps": session.steps}
     result: dict[str, Any] = {
         **_COMPLETE,
-        "content": list(reply.content),
+        "content": [*reply.content, *({"type": "text", "text": note} for note in stepped.notes)],
         "_meta": {**theirs, "hud-mcp/step": step},
     }
     if reply.structured is not None:
@@ -246,7 +253,7 @@ def receipt_text(receipt: Receipt | None, policy: str, then: str) -> str:
 
 def trajectory_view(trajectory: Trajectory, policy: str) -> dict[str, Any]:
     """Return a record for its agent, without metadata, log and validation."""
-    hidden_fields = {"reward", "info"} if policy != "per_step" else {"info"}
+    hidden_fields = {"reward", "info", "events"} if policy != "per_step" else {"info", "events"}
     steps = [
         step.model_dump(mode="json", exclude=hidden_fields | {"observation_url"})
         for step in trajectory.steps

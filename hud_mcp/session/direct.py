@@ -207,6 +207,9 @@ class DirectAccess:
     async def _record(self, one: Access, session: DirectlyUsed) -> None:
         session.direct_world()
         try:
+            if (moves := self._world.moves) is not None:
+                await moves.before(one.draft.events)
+                await moves.after(one.draft.events, self._journal.count + 1)
             if self._snapshot_s <= _QUICK_S:
                 one.draft.snapshot = await self.take_snapshot()
         except BaseException:

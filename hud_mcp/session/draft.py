@@ -9,6 +9,7 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.base.text import clip_text
+from hud_mcp.environment.moves import WorldEvent
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, HudMcpError, InvalidAction
 from hud_mcp.record.values import (
@@ -34,8 +35,8 @@ class Draft:
     """A step while it is made; `scale` is the world's pixels for one of the agent's picture."""
 
     __slots__ = (
-        "actions", "answers", "delivered_image", "error", "info", "interrupted", "kind", "look",
-        "notes", "observation", "performed", "places", "reward", "scale", "snapshot",
+        "actions", "answers", "delivered_image", "error", "events", "info", "interrupted", "kind",
+        "look", "notes", "observation", "performed", "places", "reward", "scale", "snapshot",
         "started_at", "targets", "terminated", "truncated", "was_dead",
     )  # fmt: skip
 
@@ -59,6 +60,7 @@ class Draft:
         self.error: str | None = None
         self.reward: float | None = None
         self.notes: list[str] = []
+        self.events: list[WorldEvent] = []
         self.places: list[Point | None] = []
         self.targets: list[str | None] = []
         self.info: dict[str, Any] = {}
@@ -79,6 +81,7 @@ class Draft:
         self.performed, self.reward, self.places, self.targets = 0, None, [], []
         self.terminated = self.truncated = self.interrupted = False
         self.snapshot = self.observation = None
+        self.events = []
         self.info = {UNDONE: "before" if self.was_dead else "during"}
 
     def add(self, effect: ActionEffect) -> None:
@@ -128,6 +131,7 @@ class Draft:
             info=to_jsonable_python(info, fallback=str) if info else {},
             error=self.error,
             notes=tuple(self.notes),
+            events=tuple(self.events),
             started_at=self.started_at,
             ended_at=utc_now(),
         )

@@ -3,8 +3,9 @@
 import asyncio
 from typing import Any
 
+from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.spec import Shared
-from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.errors import EnvironmentFailed, MoveFailed
 from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.draft import Draft, StepKind, why_stopped
 from hud_mcp.session.driver import Driver
@@ -47,6 +48,10 @@ class Life:
         self.world = world = LiveWorld(
             spec.environment, replayable=spec.replayable, log=log, snapshots=journal.snapshots
         )
+        if self.template.moves:
+            self.world.moves = Moves(
+                self.template.moves, arguments=self._arguments, world=lambda: world.live
+            )
         if number == 0 and spec.group_setup is not None:  # later ones are as the record says
             world.group_setup = spec.group_setup.of_session(spec.trajectory_id)
         self.direct = DirectAccess(
@@ -86,6 +91,12 @@ class Life:
             and self.world.can_resume(journal.changed, journal.snapshot_step)
         )
 
+    def _arguments(self) -> dict[str, Any]:
+        """Return the template's arguments and contexts, by name, for its moves."""
+        task, taken = self.spec.task, self.template.arguments
+        context = self.spec.environment.context_space.fill(task.context)
+        return taken.parse(task.args) | {name: dict(context) for name in taken.context_names}
+
     def begin(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
         """Begin the step of a call."""
         world = self.world
@@ -96,7 +107,9 @@ class Life:
         """Note why the step's call failed. If the world died and comes back, nothing stands."""
         draft.fail(why_stopped(exc, where), interrupted=interrupted)
         # Undone only if it comes back: else the record shows how the world broke.
-        if isinstance(exc, EnvironmentFailed) and self.can_resume:
+        if isinstance(exc, MoveFailed):  # the author's, so nothing is tried again
+            draft.fail(exc.described, interrupted=False)
+        elif isinstance(exc, EnvironmentFailed) and self.can_resume:
             draft.undo()
             draft.fail(self.world.died or str(exc), interrupted=False)
 
@@ -110,7 +123,8 @@ class Life:
         elif cause is Cause.AGENT:
             end = died_again(reason)
         else:
-            end = SessionEnd(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc))
+            error = exc.described if isinstance(exc, MoveFailed) else str(exc)
+            end = SessionEnd(Outcome.ENVIRONMENT_FAILED, error=error, told=str(exc))
         self.post(Broke(self.number, reason, end))
 
     def forget(self) -> None:

@@ -13,6 +13,7 @@ from hud_mcp.base import telemetry
 from hud_mcp.base.text import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
+from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.spec import Opening
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
@@ -74,7 +75,7 @@ class LiveWorld:
 
     __slots__ = (
         "_environment", "_has_screen", "_in_one_go", "_log", "_replayable", "_snapshots",
-        "_tools_replay", "_world", "group_setup", "latest", "pointer", "scale", "services",
+        "_tools_replay", "_world", "group_setup", "latest", "moves", "pointer", "scale", "services",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +98,7 @@ class LiveWorld:
         self.latest: Screenshot | None = None
         self.pointer = Pointer()
         self.group_setup: GroupSetup | None = None
+        self.moves: Moves | None = None  # most templates have none
 
     async def play(self, template: Template, task: Task, opening: Opening) -> Play:
         """Open the world, once, and return the generator of the template on it, or fail."""
@@ -157,6 +159,8 @@ class LiveWorld:
     async def ready(self) -> None:
         """Have the world start what comes after its setup."""
         await self._world.ready()
+        if self.moves is not None:
+            self.moves.start()
 
     @property
     def live(self) -> Any:
@@ -317,7 +321,12 @@ class LiveWorld:
 
         It is a `WorldLost` if it cannot be brought there, and `EnvironmentFailed` if it broke.
         """
-        steps = await rebuild(self._world, stored, self._environment, self.pointer)
+        steps = await rebuild(self._world, stored, self._environment, self.pointer, self.moves)
+        if self.moves is not None and steps:
+            told = [note for step in steps for note in step.notes]
+            self.moves.restore([event for step in steps for event in step.events], told)
+            open_s = (steps[-1].ended_at - stored.trajectory.started_at).total_seconds()
+            self.moves.start(max(0.0, open_s))
         await self._world.resumed(steps)
         if self._world.left_out:
             self._log(f"brought back without {', '.join(self._world.left_out)}")

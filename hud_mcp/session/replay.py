@@ -13,9 +13,16 @@ from hud_mcp.base.text import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import prepare
 from hud_mcp.environment.function import Function, Situation
+from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import World
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
+from hud_mcp.errors import (
+    ActionFailed,
+    EnvironmentFailed,
+    HudMcpError,
+    InvalidAction,
+    MoveFailed,
+)
 from hud_mcp.record.values import BEHIND, REPLY, TrajectoryStep
 from hud_mcp.session.draft import Pointer
 from hud_mcp.session.history import FINAL_RESPONSE, DiedAgain, standing
@@ -49,7 +56,11 @@ def can_resume(
 
 
 async def rebuild(
-    world: World, stored: StoredSession, environment: Environment, pointer: Pointer
+    world: World,
+    stored: StoredSession,
+    environment: Environment,
+    pointer: Pointer,
+    moves: Moves | None = None,
 ) -> Sequence[TrajectoryStep]:
     """Rebuild a freshly opened and set-up world from its record; return the steps that stand.
 
@@ -70,8 +81,10 @@ async def rebuild(
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
     direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
     if replayable and not once and direct is None:
-        await _replay(world, steps, environment, pointer)
-    elif snapshot is None and all(s.kind in ("response", "evaluate") for s in steps):
+        await _replay(world, steps, environment, pointer, moves)
+    elif snapshot is None and all(
+        s.kind in ("response", "evaluate") and not s.events for s in steps
+    ):
         pass  # nothing was done in it, as where there are no steps
     elif snapshot is None or stored.snapshot_step < last:
         raise WorldLost(
@@ -109,6 +122,7 @@ async def _replay(
     steps: Sequence[TrajectoryStep],
     environment: Environment,
     pointer: Pointer,
+    moves: Moves | None,
 ) -> None:
     seen: str | None = None
     checked: TrajectoryStep | None = None
@@ -116,15 +130,18 @@ async def _replay(
     step = steps[0]
     try:
         for step in steps:
-            if step.kind == "tool":
-                await _call_again(world, step, environment.tools)
-                continue
             if step.kind == "evaluate":  # it looked, and changed nothing
                 continue
-            if step.kind == "reset":
+            await _move_again(moves, step, first=True)
+            if step.kind == "tool":
+                await _call_again(world, step, environment.tools)
+            elif step.kind == "reset":
                 await _set_up_again(world, step, environment.functions)
             else:
                 await _act_again(world, step, pointer)
+            await _move_again(moves, step, first=False)
+            if step.kind == "tool":
+                continue
             look = Look.model_validate(step.look).model_copy(update={"image": None})
             checked = None
             if look.text and step.observation_text is not None:
@@ -137,6 +154,18 @@ async def _replay(
         if last >= 0 and step.index >= last:
             raise DiedAgain(str(exc)) from exc
         raise
+
+
+async def _move_again(moves: Moves | None, step: TrajectoryStep, *, first: bool) -> None:
+    """Make the moves of a step again, and never by the clock or a condition."""
+    if not step.events:
+        return
+    if moves is None:
+        raise WorldLost(f"step {step.index}: its template has no moves any more")
+    try:
+        await moves.repeat(step.events, first=first)
+    except MoveFailed as exc:
+        raise WorldLost(f"step {step.index}: {exc}") from exc
 
 
 async def _act_again(world: World, step: TrajectoryStep, pointer: Pointer) -> None:

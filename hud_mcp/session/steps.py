@@ -65,6 +65,8 @@ async def respond(life: Life, answer: str) -> None:
     """
     look = Look()
     draft = life.begin("response", [{"type": "response", "text": answer}], look)
+    if life.world.moves is not None:
+        await life.world.moves.before(draft.events)
     died = await look_at_answer(life, draft, look, deliver_image=False)
     await _submit(life, answer, draft, died=died)
 
@@ -134,6 +136,8 @@ async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
         draft.performed -= 1
         draft.answers = False
         done = ""
+        if draft.kind == "response" and life.world.moves is not None:
+            life.world.moves.keep(draft.events)
         if draft.kind != "response":
             draft.fail("the answer was not submitted", interrupted=draft.interrupted)
             life.journal.append(draft)
@@ -263,12 +267,16 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
     actions, look, deliver_image = asked.actions, asked.look, asked.delivers_image
     draft = life.begin(asked.kind, asked.as_json(), look)
     draft.delivered_image = deliver_image
-    answer, died = None, False
+    answer, died, moves = None, False, life.world.moves
     try:
+        if moves is not None:
+            await moves.before(draft.events)
         answer = await _act(life, actions, draft)
         if answer is not None:
             died = await look_at_answer(life, draft, look, deliver_image=deliver_image)
         else:
+            if moves is not None:
+                await moves.after(draft.events, life.journal.count + 1)
             await _look(life, draft, look, deliver_image=deliver_image)
             draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
@@ -281,7 +289,7 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
     finally:  # actions before the stop were performed, so the record has them
         life.measuring.note_actions(draft.actions[: draft.performed], draft.targets)
     if answer is None:
-        await life.journal.add(draft)
+        await _add(life, draft)
     else:
         await take_answer(life, answer, draft, died=died)
     return as_shown(
@@ -290,6 +298,16 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
         rewards_shown=life.spec.rewards_shown,
         answered=answer is not None,
     )
+
+
+async def _add(life: Life, draft: Draft) -> None:
+    """Record a step whose reply goes to the agent, with the notes of the world's moves."""
+    moves = life.world.moves
+    if moves is not None:
+        draft.notes += moves.untold
+    await life.journal.add(draft)
+    if moves is not None:
+        moves.untold.clear()
 
 
 async def run_tool(
@@ -305,16 +323,22 @@ async def run_tool(
         ActionFailed: The tool raised.
         EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
     """
-    world = life.world
+    world, moves = life.world, life.world.moves
     recorded = dict(tool.recorded(arguments))
     draft = life.begin("tool", [{"tool": tool.name, "args": recorded}], look)
     try:
+        if moves is not None:
+            await moves.before(draft.events)
         with telemetry.span("act", environment=life.spec.environment.name, actions=[tool.name]):
             value = await tool.call_in(arguments, world.live, world.services, exchange)
         if isinstance(value, InputNeeded):
+            if moves is not None:
+                moves.keep(draft.events)
             return Stepped(TaskResult(observation=Observation()), performed=0, needed=value)
         # After the call, because some tools must not be called again in a replay.
         world.note_tool(tool)
+        if moves is not None:
+            await moves.after(draft.events, life.journal.count + 1)
         seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
         shown = tool_observation(value, look)
         draft.snapshot = await life.direct.take_snapshot()
@@ -340,8 +364,9 @@ async def run_tool(
         draft.started_at = reply.began_at or draft.started_at
         draft.error = clip(shown.text or "It failed.", _ERROR_CHARS) if reply.is_error else None
         draft.observation = Observation(text=shown.text or "", image=seen.image or shown.image)
-    await life.journal.add(draft)
-    return Stepped(result=TaskResult(observation=shown), performed=1, reply=reply)
+    await _add(life, draft)
+    notes = tuple(draft.notes)
+    return Stepped(TaskResult(observation=shown), performed=1, notes=notes, reply=reply)
 
 
 async def ask(life: Life, method: str, params: dict[str, Any]) -> Any:

@@ -25,7 +25,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     shot = stepped.result.observation.image
     if shot is None:
         raise SessionEnded("The screen gave no picture; call step to look at the text.")
-    return image_result(shot, session, asked=kind)
+    return image_result(shot, session, asked=kind, notes=stepped.notes)
 
 
 _FORMAT = string_schema("The picture's form.", enum=list(IMAGE_FORMATS))

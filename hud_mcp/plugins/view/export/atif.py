@@ -221,13 +221,15 @@ def tool_call(step: TrajectoryStep) -> tuple[str, Json]:
 
 
 def _observed(step: TrajectoryStep, pictures: PictureFolder) -> Json:
-    texts = [text for text in (step.error, step.observation_text) if text]
+    texts = step.texts
     extra: Json = {
         "ended_at": step.ended_at.isoformat(),
         "terminated": step.terminated,
         "truncated": step.truncated,
         "is_error": step.error is not None,
     }
+    if step.events:
+        extra["events"] = [event.model_dump(mode="json") for event in step.events]
     shot = step.screenshot
     if shot is None:
         return {"content": "\n".join(texts), "extra": extra}

@@ -278,7 +278,7 @@ def _message(turn: RecordedTurn) -> dict[str, Any]:
 def _step(
     step: TrajectoryStep, tool: str, arguments: dict[str, Any], *, content: bool
 ) -> dict[str, Any]:
-    seen = "\n".join(text for text in (step.error, step.observation_text) if text)
+    seen = "\n".join(step.texts)
     return {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": clean_text(tool),
@@ -289,6 +289,7 @@ def _step(
         "hud_mcp.step": step.index,
         "hud_mcp.performed": step.performed,
         "hud_mcp.reward": step.reward,
+        "hud_mcp.events": [clean_text(str(event)) for event in step.events] or None,
     }
 
 

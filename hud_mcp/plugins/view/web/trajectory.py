@@ -273,6 +273,7 @@ def _step(
         "words": describe_step(step.kind, [action["words"] for action in actions]),
         "actions": actions,
         "text": step.observation_text,
+        **({"events": [str(event) for event in step.events]} if step.events else {}),
         "reward": finite(step.reward),
         "terminated": step.terminated,
         "truncated": step.truncated,

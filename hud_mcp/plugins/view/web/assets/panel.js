@@ -16,6 +16,7 @@ export class Panel {
       part('step-facts', 'p', { class: 'facts' }),
       part('turns', 'div'),
       part('actions', 'ol', { class: 'actions' }),
+      part('events', 'ul', { class: 'actions' }),
       part('step-error', 'p', { class: 'error', hidden: true }),
       part('step-info', 'details', { hidden: true },
         el('summary', {}, 'More of this step'), part('step-info-text', 'pre', { tabindex: 0 })));
@@ -37,6 +38,9 @@ export class Panel {
     this.turns.replaceChildren(...(step.turns ?? []).map(turnItem));
     this.actions.replaceChildren(...step.actions.map(actionItem));
     this.actions.hidden = !step.actions.length;
+    const events = step.events ?? [];
+    this.events.replaceChildren(...events.map(said => el('li', {}, el('span', { class: 'words' }, `The world: ${said}`))));
+    this.events.hidden = !events.length;
     say(this['step-error'], step.error);
     this['step-info'].hidden = !step.info;
     this['step-info-text'].textContent = step.info ?? '';

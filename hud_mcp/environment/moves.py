@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from pydantic import Field
 
 from hud_mcp.environment.agent_data import begin_grading, blame
@@ -173,7 +174,7 @@ class Moves:
                     is_due = bool(await self._call(move, move.condition))
                 except BrokenByAgent:  # the agent's own doing, such as a file that it has removed
                     continue
-                self._leave_if_cut()
+                await self._leave_if_cut()
             if is_due:
                 await self._make(move, events, first=False)
 
@@ -199,7 +200,7 @@ class Moves:
                 if event.error is None or isinstance(exc, MoveFailed):
                     text = f"the move {event.move!r} was made before, and now it failed"
                     raise MoveFailed(f"{text}: {exc.__cause__ or exc}") from exc
-            self._leave_if_cut()
+            await self._leave_if_cut()
 
     def _is_time(self, move: Move) -> bool:
         return move.seconds is not None and time.monotonic() - self._zero_s >= move.seconds
@@ -221,7 +222,7 @@ class Moves:
             self.untold.append(text)
         if failed is not None:
             raise failed
-        self._leave_if_cut()
+        await self._leave_if_cut()
 
     async def _call(self, move: Move, call: Call) -> Any:
         """Call a function to its end, also if the agent's call is cancelled meanwhile."""
@@ -236,11 +237,12 @@ class Moves:
                     self._cut = exc
         return making.result()
 
-    def _leave_if_cut(self) -> None:
+    async def _leave_if_cut(self) -> None:
         """Let the cancellation of the agent's call take effect, once a function has ended."""
         cut, self._cut = self._cut, None
         if cut is not None:
             raise cut
+        await anyio.lowlevel.checkpoint_if_cancelled()
 
     async def _called(self, move: Move, call: Call) -> Any:
         begin_grading("")  # an error that is about the agent's data is then the agent's doing

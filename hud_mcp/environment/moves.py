@@ -70,13 +70,10 @@ class Move:
     def check(self, *, noun: str, known: Sequence[str], others: Sequence["Move"]) -> None:
         """Raise InvalidTemplate for a wrong time, an unknown argument, or a name that is taken."""
         where = source_line(self.function)
-        for call in (self.function, self.condition):
-            if call is None:
-                continue
+        for call in (self.function, self.condition or self.function):
             if not callable(call):
                 raise InvalidTemplate(
-                    f"{where}: the condition of {self.name!r} must be a function of the world, got "
-                    f"{call!r:.60}."
+                    f"{where}: expected a condition, a function, got {call!r:.60}."
                 )
             unknown = [name for name in _taken(call)[0] if name not in known]
             if unknown:
@@ -98,30 +95,17 @@ class Move:
 def _taken(call: Call) -> tuple[list[str], bool]:
     """Return the names of a move's arguments after the world, and whether it takes all."""
     every = list(inspect.signature(call).parameters.values())
-    if not every or every[0].kind not in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ):
+    if not every or every[0].kind > inspect.Parameter.POSITIONAL_OR_KEYWORD:
         raise InvalidTemplate(
             f"{source_line(call)}: a move's first parameter receives the world; write "
             "`(world, ...)`, followed by arguments of the template."
         )
-    every = every[1:]
-    takes_all = any(each.kind is each.VAR_KEYWORD for each in every)
-    return [each.name for each in every if each.kind is not each.VAR_KEYWORD], takes_all
+    named = [each.name for each in every[1:] if each.kind is not each.VAR_KEYWORD]
+    return named, len(named) + 1 < len(every)
 
 
 class Moves:
-    """The moves of one life of a session: those to come, their clock, and their untold notes.
-
-    Args:
-        moves: The template's.
-        arguments: A function that returns the template's arguments, read anew.
-        world: A function that returns the author's world.
-
-    Attributes:
-        untold: Notes of moves that no reply has carried yet.
-    """
+    """The moves of one life of a session: those to come, and notes that no reply has carried."""
 
     __slots__ = (
         "_arguments", "_coming", "_cut", "_declared", "_unwritten", "_world", "_zero_s", "untold",
@@ -154,11 +138,7 @@ class Moves:
         self.untold = [e.text for e in events if e.text is not None and e.text not in told]
 
     async def before(self, events: list[WorldEvent]) -> None:
-        """Make the moves that are due by the clock, before the actions of a call.
-
-        Raises:
-            MoveFailed: One of them raised. The environment has failed.
-        """
+        """Make the moves that are due by the clock, or raise `MoveFailed`, before a call acts."""
         # Of a call that was not recorded, such as one that asked its caller first.
         events.extend(self._unwritten)
         self._unwritten.clear()
@@ -183,11 +163,7 @@ class Moves:
         self._unwritten.extend(events)
 
     async def repeat(self, events: Sequence[WorldEvent], *, first: bool) -> None:
-        """Make recorded moves again, at their place in a step.
-
-        Raises:
-            MoveFailed: One cannot be made again as it was.
-        """
+        """Make recorded moves again, at their place in a step, or raise `MoveFailed`."""
         for event in events:
             if event.first is not first:
                 continue

@@ -139,13 +139,9 @@ class Template:
     def at(self, *, seconds: float) -> Callable[[MoveT], MoveT]:
         """Declare a move: `(world, **arguments)`, made once these seconds after the prompt.
 
-        It is made at the first call since, before the call's actions or after them. The text that
-        it returns stands in the call's reply. Its first parameter receives the world; the others
-        are arguments of the template, by name.
-
-        Raises:
-            InvalidTemplate: The time is wrong, it asks for an argument that the template does not
-                have, or the name is taken.
+        A call makes it, before its actions or after them, and its reply has the text that it
+        returns. Its first parameter receives the world; the others are arguments of the template.
+        A wrong time or argument, or a name that is taken, is an `InvalidTemplate`.
         """
         return self._mover(seconds=seconds)
 
@@ -154,10 +150,7 @@ class Template:
         return self._mover(step=step)
 
     def when(self, condition: Call) -> Callable[[MoveT], MoveT]:
-        """Declare a move as `at` does, made after the first step at which a condition holds.
-
-        The condition is a function like the move. It is asked after each step, and only looks.
-        """
+        """Declare a move as `at` does, for the first step after which a function like it holds."""
         return self._mover(condition=condition)
 
     def _mover(self, **when: Any) -> Callable[[MoveT], MoveT]:

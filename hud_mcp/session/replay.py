@@ -16,13 +16,7 @@ from hud_mcp.environment.function import Function, Situation
 from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import World
-from hud_mcp.errors import (
-    ActionFailed,
-    EnvironmentFailed,
-    HudMcpError,
-    InvalidAction,
-    MoveFailed,
-)
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction, MoveFailed
 from hud_mcp.record.values import BEHIND, REPLY, TrajectoryStep
 from hud_mcp.session.draft import Pointer
 from hud_mcp.session.history import FINAL_RESPONSE, DiedAgain, standing

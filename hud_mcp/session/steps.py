@@ -136,9 +136,10 @@ async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
         draft.performed -= 1
         draft.answers = False
         done = ""
-        if draft.kind == "response" and life.world.moves is not None:
-            life.world.moves.keep(draft.events)
-        if draft.kind != "response":
+        if draft.kind == "response":
+            if life.world.moves is not None:
+                life.world.moves.keep(draft.events)
+        else:
             draft.fail("the answer was not submitted", interrupted=draft.interrupted)
             life.journal.append(draft)
             done = " What came before it in this call was performed: do not repeat it."

@@ -21,7 +21,7 @@ LINES, MODULES, DOCSTRING_LINES = 113_841, 512, 15_105
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {
-    "plugins/acp/": 1_200,
+    "plugins/acp/": 1_500,
     "plugins/servers/": 5_900,
     "plugins/sets/mcp/": 380,
     "plugins/models/gateway/": 4_540,

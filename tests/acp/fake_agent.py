@@ -310,6 +310,68 @@ class FakeAgent:
             tell(refused=exc.code)
         await self.play()
 
+    async def play_uses_a_shell(self) -> None:
+        """Work by the files and the terminals of the client."""
+        here, of = Path.cwd(), {"session_id": self.session}
+        text = "one\ntwo\n\nthr\u00e9e\n" + "x" * 9000 + "\n\n"
+        await self.client.write_text_file(path=str(here / "own/a b.txt"), content=text, **of)
+        whole = await self.client.read_text_file(path=str(here / "own/a b.txt"), **of)
+        part = await self.client.read_text_file(
+            path="/workspace/own/a b.txt", line=2, limit=2, **of
+        )
+        tell(
+            whole=whole.content == text,
+            part=part.content,
+            here=[str(each) async for each in anyio.Path(here).iterdir()],
+        )
+        for path in (here / "nothing", "/etc/shadow", here / "own"):
+            try:
+                tell(read=(await self.client.read_text_file(path=str(path), **of)).content)
+            except acp.RequestError as exc:
+                tell(refused=exc.code)
+        for path in ("/etc/hosts", "../../outside"):
+            try:
+                tell(wrote=await self.client.write_text_file(path=path, content="x", **of))
+            except acp.RequestError as exc:
+                tell(refused=exc.code)
+        await self.run("printf '%s|%s' \"$A\" \"$PWD\"; exit 3", cwd=str(here / "own"),
+                       env=[schema.EnvVariable(name="A", value="it's $A")])  # fmt: skip
+        await self.run("printf", args=["<%s>", "a  b", "$HOME"])
+        await self.run("for i in $(seq 20000); do echo line \u00e9 $i; done", limit=1001)
+        slow = await self.client.create_terminal(command="sleep 600", **of)
+        now = await self.client.terminal_output(terminal_id=slow.terminal_id, **of)
+        tell(running=now.exit_status is None)
+        await self.client.kill_terminal(terminal_id=slow.terminal_id, **of)
+        ended = await self.client.wait_for_terminal_exit(terminal_id=slow.terminal_id, **of)
+        tell(killed=[ended.exit_code, ended.signal])
+        await self.client.release_terminal(terminal_id=slow.terminal_id, **of)
+        for wrong in (
+            self.client.terminal_output(terminal_id=slow.terminal_id, **of),
+            self.client.terminal_output(session_id="s-2", terminal_id="terminal-1"),
+            self.client.create_terminal(command="true", cwd=str(here / "no"), **of),
+            self.client.create_terminal(
+                command="true", env=[schema.EnvVariable(name="A=1;x", value="")], **of
+            ),
+        ):
+            try:
+                tell(went=str(await wrong))
+            except acp.RequestError as exc:
+                tell(refused=exc.code)
+        await call(self.servers[0], "response", {"answer": "3"}, "c-2")
+
+    async def run(self, command: str, limit: int | None = None, **more: Any) -> None:
+        """Run a command in a terminal, and tell its end and its output."""
+        of = {"session_id": self.session}
+        begun = await self.client.create_terminal(
+            command=command, output_byte_limit=limit, **more, **of
+        )
+        ended = await self.client.wait_for_terminal_exit(terminal_id=begun.terminal_id, **of)
+        said = await self.client.terminal_output(terminal_id=begun.terminal_id, **of)
+        assert said.exit_status is not None
+        assert said.exit_status.exit_code == ended.exit_code
+        tell(ran=[ended.exit_code, said.output, said.truncated])
+        await self.client.release_terminal(terminal_id=begun.terminal_id, **of)
+
 
 PROVIDERS = [
     {"providerId": "main", "supported": ["anthropic", "vertex"], "required": True},

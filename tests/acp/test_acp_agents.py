@@ -192,6 +192,40 @@ async def test_a_person_is_asked_only_at_a_terminal(place: Place) -> None:
         await place.run("plays", permit="ask")
 
 
+async def test_the_shell_of_a_session_serves_files_and_terminals(place: Place) -> None:
+    """What is there is recorded as steps, and of this machine nothing is."""
+    row = {"id": "one", "env": "shell", "template": "find_twin", "args": {"seed": 11}}
+    (place.folder / "one.jsonl").write_text(json.dumps(row))
+    run = await place.run("uses a shell")
+    assert "terminal=True" in place.told("initialize")[0]
+    assert (place.told("whole"), place.told("part")) == ([True], ["two\n\n"])
+    assert place.told("here") == [[]]
+    assert place.told("read") == place.told("wrote") == place.told("went") == []
+    assert place.told("refused")[:5] == [-32002, -32002, -32002, -32603, -32603]
+    assert place.told("refused")[5:] == [-32602, -32601, -32603, -32602]
+    first, second, third = place.told("ran")
+    assert first == [3, "it's $A|/workspace/own", False]
+    assert second == [0, "<a  b><$HOME>", False]
+    assert (third[0], third[2]) == (0, True)
+    assert third[1].endswith("line \u00e9 20000\n")
+    assert 900 < len(third[1].encode()) <= 1001
+    assert place.told("running") == [True]
+    assert place.told("killed") == [[None, "SIGKILL"]]
+    assert run.reward == 0.0
+    written = [step for step in run.steps if "own/a b.txt" in str(step.model_dump())]
+    assert "write_file" in str(written[0].model_dump())
+
+
+@pytest.mark.long
+async def test_files_are_served_to_nobody_whose_calls_are_all_refused(place: Place) -> None:
+    """Nor is a terminal."""
+    row = {"id": "one", "env": "shell", "template": "find_twin", "args": {"seed": 11}}
+    (place.folder / "one.jsonl").write_text(json.dumps(row))
+    await place.run("wants files", permit="none")
+    assert place.told("refused") == [-32601]
+    assert "terminal=True" not in place.told("initialize")[0]
+
+
 @pytest.mark.long
 async def test_files_of_this_machine_are_not_served(place: Place) -> None:
     """The client says that it has none, and refuses them."""

@@ -22,6 +22,7 @@ from hud_mcp.plugins.acp.connection import (
 from hud_mcp.plugins.acp.known import check, start
 from hud_mcp.plugins.acp.permits import Permits, Person
 from hud_mcp.plugins.acp.session import Session
+from hud_mcp.plugins.acp.shell import Shell, has_shell
 from hud_mcp.plugins.acp.updates import Updates
 from hud_mcp.session.caller import session_token
 
@@ -40,8 +41,8 @@ _BOUNDS = {
 class AcpAgent:
     """An agent that runs a program of the protocol for each task.
 
-    The program gets an empty folder, and the token of its own session. No file and no terminal of
-    this machine is served to it.
+    The program gets an empty folder, and the token of its own session. Files and terminals are
+    those of the session's shell, if it has one; none of this machine is served to it.
 
     Args:
         name: Its name, with the scheme.
@@ -92,6 +93,7 @@ class _Run:
         self._session = Session(self._start, here, kind.place.url, token, model)
         self._updates = Updates(agent, reports=model is None)
         self._permits = Permits(kind.place.permit, kind.person)
+        self._shell: Shell | None = None
         self._folder.mkdir(mode=0o700)
         for name, content in self._start.files.items():
             here.write(f"work/{name}", content)
@@ -105,6 +107,9 @@ class _Run:
         tools = await self._kind.place.list_tools(self._agent.session)
         self._permits.tools = frozenset(each.name for each in tools)
         session = self._session
+        if self._kind.place.permit != "none" and has_shell(tools):
+            self._shell = Shell(self._agent, self._folder, self._permits.allows)
+        session.has_shell = self._shell is not None
         try:
             await self._talk(f"{self._agent.prompt}{TOLD}")
         except CommandDied:
@@ -155,6 +160,9 @@ class _Run:
             await self._updates.record()
 
     async def _answer(self, method: str, params: Json) -> Json:
+        shell, is_own = self._shell, params.get("sessionId") == self._session.number
+        if shell is not None and is_own and method in shell.methods:
+            return await shell.answer(method, params)
         if method != "session/request_permission":
             raise RequestRefused(METHOD_NOT_FOUND, f"This client has no {method}.")
         call, options = params.get("toolCall"), params.get("options")

@@ -60,6 +60,10 @@ class Permits:
             return {"outcome": "cancelled"}, f"{said}, but {wanted} was not offered"
         return {"outcome": "selected", "optionId": chosen["optionId"]}, f"{said} (--permit)"
 
+    async def allows(self, line: str) -> bool:
+        """Whether a change by the session's own shell may be made."""
+        return self._person is None or await self._person.allows(line)
+
     def _is_own(self, call: Json) -> bool:
         """Whether a call is one of a tool of the session."""
         title = call.get("title")

@@ -42,6 +42,7 @@ class Session:
         number: The agent's own id of the session; empty before it begins.
         loads: Whether the agent can load a session again.
         model: The model's name, as the agent says it.
+        has_shell: Whether files and terminals are served to it.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Session:
         self.number = ""
         self.loads = False
         self.model: str | None = None
+        self.has_shell = False
         self._start = start
         self._here = here
         self._url = url
@@ -65,8 +67,8 @@ class Session:
             RequestRefused: It refuses to begin.
         """
         client: Json = {
-            "fs": {"readTextFile": False, "writeTextFile": False},
-            "terminal": False,
+            "fs": {"readTextFile": self.has_shell, "writeTextFile": self.has_shell},
+            "terminal": self.has_shell,
             "auth": {"terminal": False, "_meta": {"gateway": True}},
         }
         said = {

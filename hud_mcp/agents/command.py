@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.kind import ModelGateway, RunModel, Workplace
@@ -132,7 +133,7 @@ class CommandAgent:
         """
         url, token = self._place.url, session_token(self._place.token, agent.session)
         async with given_model(self._place.gateway, agent) as model:
-            with Surroundings(model) as here:
+            with Surroundings(model, self._place.note) as here:
                 environment = {
                     **here.variables,
                     "HUD_MCP_CONFIG": str(here.write("mcp.json", client_configuration(url, token))),
@@ -142,10 +143,10 @@ class CommandAgent:
                     "HUD_MCP_PROMPT": agent.prompt,
                     "HUD_MCP_TASK": task.id,
                 }
-                shell = self._command
-                command = ["/bin/sh", "-c", shell] if isinstance(shell, str) else shell
+                line = self._command
+                command = ["/bin/sh", "-c", line] if isinstance(line, str) else line
                 await run_agent(
-                    here.command(command),
+                    await anyio.to_thread.run_sync(here.command, command, self._folder),
                     environment,
                     agent,
                     folder=self._folder,

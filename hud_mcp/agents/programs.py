@@ -36,11 +36,6 @@ class _Setup:
     model: RunModel | None
     folder: Path
 
-    @property
-    def configuration(self) -> dict[str, object]:
-        """The configuration of an MCP client with the session's server."""
-        return client_configuration(self.url, self.token)
-
 
 @dataclass(frozen=True)
 class _Start:
@@ -70,7 +65,7 @@ def _claude(setup: _Setup) -> _Start:
             *("--setting-sources", "", "--disable-slash-commands", "--no-session-persistence"),
         ),
         variables={} if setup.model is None else _CLAUDE,
-        files={"mcp.json": setup.configuration},
+        files={"mcp.json": client_configuration(setup.url, setup.token)},
     )
 
 
@@ -228,7 +223,7 @@ class ProgramAgent:
         """
         check_program(self.name)
         async with given_model(self._place.gateway, agent) as model:
-            with Surroundings(model) as here:
+            with Surroundings(model, self._place.note) as here:
                 command, more = await anyio.to_thread.run_sync(
                     self._prepared, here, model, session_token(self._place.token, agent.session)
                 )
@@ -236,7 +231,7 @@ class ProgramAgent:
                 prompt.write_text(f"{agent.prompt}{TOLD}", encoding="utf-8")
                 with prompt.open("rb") as said:
                     await run_agent(
-                        here.command(command),
+                        await anyio.to_thread.run_sync(here.command, command, here.folder / "work"),
                         {**here.variables, **more},
                         agent,
                         folder=here.folder / "work",

@@ -122,12 +122,20 @@ ASK = {
 def look_for_keys() -> None:
     """Write down what this process sees: its variables, its home, and those of other processes."""
     seen: dict[str, Any] = {"variables": dict(os.environ), "home": [], "processes": []}
+    seen |= {"user": os.getuid(), "entered": [], "read": []}
     seen["home"] = sorted(str(p.name) for p in Path.home().iterdir())
     for place in Path("/proc").glob("[0-9]*/environ"):
         try:
             seen["processes"].append(place.read_bytes().decode(errors="replace"))
         except OSError:
             continue
+    for place in ("/proc/1/root", *map(str, Path("/tmp").glob("hud-mcp-*"))):
+        if os.access(place, os.R_OK):
+            seen["entered"].append(place)
+    for place in map(Path, filter(None, os.environ.get("AGENT_LOOKS", "").split(":"))):
+        for each in (place, *place.rglob("*")):
+            if each.is_file() and os.access(each, os.R_OK):
+                seen["read"].append(each.read_text(errors="replace"))
     Path(os.environ["AGENT_FINDS"]).write_text(json.dumps(seen))
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
@@ -110,6 +111,51 @@ def test_an_agent_finds_no_provider_s_key(place: Place) -> None:
     seen = finds.read_text()
     assert SECRET not in seen
     assert json.loads(seen)["home"] == []
+
+
+@pytest.fixture
+def open_place() -> Iterator[Place]:
+    """A folder that everybody may enter, with the home of a person in it."""
+    with TemporaryDirectory() as made, provider_server(lambda _asked: RIGHT) as server:
+        folder = Path(made)
+        folder.chmod(0o755)
+        (folder / "finds").mkdir()
+        (folder / "finds").chmod(0o777)
+        (folder / "home" / ".config").mkdir(parents=True)
+        (folder / "home" / ".config" / "login").write_text("the login of a person")
+        yield Place(folder, server)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="not on this machine: root")
+def test_an_agent_of_root_is_nobody_and_reads_nothing_of_root(open_place: Place) -> None:
+    """Neither records, nor the home, nor the environment of the server, nor another run's folder.
+
+    Its own program, its home and the key of its model are there.
+    """
+    folder = open_place.folder
+    hides = {"HOME": str(folder / "home"), "HUD_MCP_TOKEN": "a token of the server"}
+    looks = {"AGENT_LOOKS": f"{folder / 's.sqlite3'}:{folder / 'home'}"}
+    finds = {"AGENT_FINDS": str(folder / "finds" / "finds.json")}
+    done = open_place.run("messages", **hides, **looks, **finds)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "as root" not in done.stdout + done.stderr
+    seen = json.loads((folder / "finds" / "finds.json").read_text())
+    assert seen["user"] == 65534
+    assert seen["entered"] == seen["read"] == seen["home"] == []
+    assert all("MODEL" in each or "bwrap" in each for each in seen["processes"])
+    assert SECRET not in str(seen)
+    assert "a token of the server" not in str(seen)
+    assert [turn.source for turn in open_place.record().turns] == ["gateway"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="not on this machine: root")
+def test_an_agent_in_a_closed_folder_runs_as_root_with_a_warning(open_place: Place) -> None:
+    """Nobody could not read its program there."""
+    open_place.folder.chmod(0o700)
+    done = open_place.run("messages")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "runs as root, which reads all" in done.stdout + done.stderr
 
 
 @pytest.mark.long

@@ -71,7 +71,7 @@ class AcpAgent:
         """
         check(self.name)
         async with given_model(self.place.gateway, agent) as model:
-            with Surroundings(model) as here:
+            with Surroundings(model, self.place.note) as here:
                 # To ask a program for its list of models takes a while.
                 run = await anyio.to_thread.run_sync(_Run, self, agent, here, model)
                 await run.work()
@@ -122,10 +122,11 @@ class _Run:
             self._updates.close()
 
     async def _talk(self, text: str) -> None:
+        start, folder = self._start, self._folder
         async with connected(
-            self._here.command(self._start.command),
-            {**self._here.variables, **self._start.variables},
-            folder=self._folder,
+            await anyio.to_thread.run_sync(self._here.command, start.command, folder),
+            {**self._here.variables, **start.variables},
+            folder=folder,
             title=f"agent {self._kind.name}",
             on_request=self._answer,
             on_notice=self._take,

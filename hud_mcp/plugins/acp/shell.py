@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Shell", "has_shell"]
 
+Allows = Callable[[str], Awaitable[bool]]
 _INVALID_PARAMS = -32602
 _NOT_FOUND = -32002
 _TOOLS = {"run_command": {"command", "timeout_s"}, "write_file": {"path", "content"}}
@@ -32,7 +33,6 @@ _FILE_BYTES = 256 * 1024
 _OUTPUT_BYTES = 64 * 1024
 """The last bytes of a terminal's output that are kept, at most."""
 _TERMINALS = 16
-_STEP_S = 30.0
 _WAITS_S = (1, 2, 4, 8)
 """The lengths of the steps that wait for a command; the last one goes on. Other calls wait."""
 _KILLED = 137
@@ -76,9 +76,7 @@ class Shell:
         methods: The methods that it answers.
     """
 
-    def __init__(
-        self, agent: Agent, folder: Path, allows: Callable[[str], Awaitable[bool]]
-    ) -> None:
+    def __init__(self, agent: Agent, folder: Path, allows: Allows) -> None:
         self._agent = agent
         self._folders = [PurePosixPath(each) for each in (folder, folder.resolve())]
         self._allows = allows
@@ -155,15 +153,15 @@ class Shell:
         exports = "".join(f"export {name}={shlex.quote(value)}; " for name, value in variables)
         # In a session of its own, all of it can be killed; what it writes stays until it is read.
         runs = 'bash -c "$1" >"$0/out" 2>&1 </dev/null; echo $? >"$0/end"'
-        said = await self._run(
+        started = await self._run(
             f"mkdir -p {place} && cd -- {self._inside(asked.cwd or '.')} && {{ {exports}"
             f"setsid bash -c {shlex.quote(runs)} {place} {shlex.quote(line)} </dev/null >/dev/null "
             f"2>&1 & echo $! >{place}/pid; echo =; }}"
         )
-        _decoded(said)
-        most = _OUTPUT_BYTES if asked.output_byte_limit is None else asked.output_byte_limit
-        number = f"terminal-{self._last}"
-        self._terminals[number] = _Terminal(place, min(most, _OUTPUT_BYTES))
+        _decoded(started)
+        most, number = asked.output_byte_limit, f"terminal-{self._last}"
+        most = _OUTPUT_BYTES if most is None else min(most, _OUTPUT_BYTES)
+        self._terminals[number] = _Terminal(place, most)
         return {"terminalId": number}
 
     async def _output(self, asked: Any) -> Json:
@@ -262,7 +260,7 @@ class Shell:
                 raise RequestRefused(INTERNAL_ERROR, "It was not permitted.")
 
     async def _run(self, command: str) -> str:
-        return await self._call("run_command", command=command, timeout_s=_STEP_S)
+        return await self._call("run_command", command=command, timeout_s=30.0)
 
     async def _call(self, name: str, **arguments: Any) -> str:
         reply = await self._agent.call(name, **arguments)

@@ -44,6 +44,14 @@ ENV PATH=/opt/hud-mcp/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONUNBUFFERED=1 \
     XDG_DATA_HOME=/var/lib
 VOLUME /var/lib/hud-mcp
+# The last label proves to the MCP registry whose image it is.
+LABEL org.opencontainers.image.title="hud-mcp" \
+    org.opencontainers.image.description="Environments for agents: held tasks, graded exactly once." \
+    org.opencontainers.image.licenses="MIT" \
+    io.modelcontextprotocol.server.name="io.github.hud-mcp/hud-mcp"
+# A server on stdio is well as long as it runs; one over HTTP must answer.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
+    CMD ["python", "-m", "hud_mcp.plugins.operate.health"]
 
 # tini passes signals on and reaps what a browser leaves.
 ENTRYPOINT ["tini", "--", "hud-mcp"]

@@ -1,5 +1,6 @@
 """Streamable HTTP: both protocol eras on one path, closed to everyone else by default."""
 
+import re
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from pydantic import AnyHttpUrl
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -77,10 +79,12 @@ class Forms:
             return
         # A subscription is a stream for every client, as the SDK requires.
         is_stream = headers.get("mcp-method") == "subscriptions/listen"
+        # No event has an id, so a stream that a client wants to resume begins anew.
+        kept = [(k, v) for k, v in scope["headers"] if k != b"last-event-id"]
         if (is_post and not (is_stream and form == "json")) or "accept" not in headers:
-            kept = [(k, v) for k, v in scope["headers"] if k != b"accept"]
-            accept = (b"accept", f"{_JSON}, {_EVENTS}".encode())
-            scope = {**scope, "headers": [*kept, accept]}
+            kept = [(k, v) for k, v in kept if k != b"accept"]
+            kept.append((b"accept", f"{_JSON}, {_EVENTS}".encode()))
+        scope = {**scope, "headers": kept}
         asked = _Asked(receive, self._most)
         answer = _Answer(send, asked, form)
         await self._app(scope, asked.receive if is_post else receive, answer.send)
@@ -365,7 +369,7 @@ async def serve_http(
         await on_stop(web.signal)
 
     web = WebServer(
-        PlainHosts(app),
+        PlainHosts(_readable_by_pages(app, _security(host, bound, allowed_hosts))),
         on_ready=lambda: announce(f"{address}{PATH}"),
         on_stop=stop,
         lifespan=True,
@@ -406,6 +410,18 @@ def http_app(
     )
     app.add_middleware(Forms, path=PATH, max_body_bytes=max_body_bytes)
     return app
+
+
+def _readable_by_pages(app: ASGIApp, security: TransportSecuritySettings) -> ASGIApp:
+    """Let pages of the accepted origins read answers, as clients in a browser must (CORS)."""
+    origins = (re.escape(each).replace(r":\*", r"(:\d+)?") for each in security.allowed_origins)
+    return CORSMiddleware(
+        app,
+        allow_origin_regex="|".join(origins),
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=("*",),
+        expose_headers=("Mcp-Session-Id", "WWW-Authenticate"),
+    )
 
 
 def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:

@@ -1,15 +1,25 @@
 """`hud-mcp bundle` makes one file with the wheel and what is served."""
 
+import hashlib
 import json
+import os
+import subprocess
+import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from jsonschema import validate
+from tables import each_of
 
+import hud_mcp
 from hud_mcp.cli import main
 
+ROOT = Path(hud_mcp.__file__).parents[1]
+DATA = ROOT / "tests" / "data"
 ENVIRONMENT = "from hud_mcp import Environment\nenv = Environment({name!r})\n"
 
 
@@ -19,6 +29,12 @@ def wheel(tmp_path: Path) -> Path:
     path = tmp_path / "hud_mcp-0.1.0-py3-none-any.whl"
     path.write_bytes(b"a wheel")
     return path
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The published schema of that name."""
+    found: dict[str, Any] = json.loads((DATA / f"{name}.schema.json").read_text())
+    return found
 
 
 def author(folder: Path, name: str) -> Path:
@@ -64,6 +80,7 @@ def test_a_bundle_has_the_wheel_its_sources_and_what_starts_them(
         project = tomllib.loads(archive.read("pyproject.toml").decode())
         starter = archive.read("server.py").decode()
     assert manifest["name"] == "shops"
+    validate(manifest, schema("mcpb-manifest-0.4"))
     assert manifest["server"]["entry_point"] == "server.py"
     assert project["project"]["dependencies"] == ["hud-mcp[box2d]"]
     assert project["tool"]["uv"]["sources"]["hud-mcp"] == {"path": f"wheels/{wheel.name}"}
@@ -85,3 +102,81 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(tmp_path: Path, wheel: 
     assert out.read_text() == "mine"
     assert bundle("letter_count", "--wheel", wheel, "-o", out, "--force").exit_code == 0
     assert zipfile.is_zipfile(out)
+
+
+@each_of(
+    ("given", "arguments"),
+    [
+        (dict.fromkeys(("SOURCE", "STORE", "LIMITS"), "${user_config.x}"), []),
+        (
+            {"SOURCE": "/e.py", "STORE": "/s.sqlite3", "LIMITS": "sessions=8, step_s=9"},
+            ["/e.py", "--store", "/s.sqlite3", "--limit", "sessions=8", "--limit", "step_s=9"],
+        ),
+    ],
+)
+def test_the_settings_of_a_bundle_become_options(
+    given: dict[str, str], arguments: list[str], tmp_path: Path, wheel: Path
+) -> None:
+    """A client passes the placeholder itself where a person left a setting empty."""
+    out = tmp_path / "out.mcpb"
+    assert bundle("letter_count", "--wheel", wheel, "-o", out, "--force").exit_code == 0
+    with zipfile.ZipFile(out) as archive:
+        archive.extract("server.py", tmp_path)
+    (tmp_path / "hud_mcp").mkdir(exist_ok=True)
+    (tmp_path / "hud_mcp" / "__init__.py").touch()
+    tell = "import sys\n\n\ndef main():\n    print(sys.argv[1:])\n"
+    (tmp_path / "hud_mcp" / "__main__.py").write_text(tell)
+    done = subprocess.run(  # the bundle's own starter
+        [sys.executable, tmp_path / "server.py"],
+        env=os.environ | {f"BUNDLE_{key}": value for key, value in given.items()},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == str(["serve", "letter_count", *arguments])
+
+
+@each_of(
+    ("address", "name"),
+    [
+        ("https://github.com/ann/shops/releases/shops-mcp.mcpb", "io.github.ann"),
+        ("https://files.example.com/shops-mcp.mcpb", "com.example.files"),
+    ],
+)
+def test_a_bundle_with_an_address_has_an_entry_for_the_registry(
+    address: str, name: str, tmp_path: Path, wheel: Path
+) -> None:
+    """It is as the registry's schema says, and names the bundle by its bytes."""
+    out = tmp_path / "shops.mcpb"
+    given = ("--wheel", wheel, "-o", out, "--name", "shops", "--set", f"address={address}")
+    done = bundle("letter_count", *given, "--force")
+    assert done.exit_code == 0, done.output
+    entry = json.loads((tmp_path / "shops.server.json").read_text())
+    validate(entry, schema("registry-server-2025-12-11"))
+    assert entry["name"] == f"{name}/shops"
+    (package,) = entry["packages"]
+    assert package["identifier"] == address
+    assert package["fileSha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+
+
+def test_an_address_that_is_none_is_refused_before_a_bundle_is_written(
+    tmp_path: Path, wheel: Path
+) -> None:
+    """An entry needs https, because a client loads what it names."""
+    out = tmp_path / "out.mcpb"
+    done = bundle("letter_count", "--wheel", wheel, "-o", out, "--set", "address=http://a/x.mcpb")
+    assert done.exit_code == 1
+    assert "http://a/x.mcpb" in done.output
+    assert list(tmp_path.iterdir()) == [wheel]
+
+
+def test_the_entry_of_this_package_is_as_the_registry_wants_it() -> None:
+    """Its version is the package's, and the README has the line that proves whose it is."""
+    entry = json.loads((ROOT / "server.json").read_text())
+    validate(entry, schema("registry-server-2025-12-11"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (package,) = entry["packages"]
+    assert {entry["version"], package["version"]} == {project["version"]}
+    assert package["identifier"] == project["name"]
+    assert f"mcp-name: {entry['name']}" in (ROOT / "README.md").read_text()

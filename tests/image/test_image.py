@@ -118,6 +118,16 @@ def test_it_runs_as_a_user_without_rights(image: Image) -> None:
     assert image.python(WHO).split() == ["10001", "0000000000000000", "0000000000000000"]
 
 
+def test_its_health_is_a_command_and_a_label_says_whose_it_is(image: Image) -> None:
+    """A server on stdio is well as long as it runs."""
+    looked = docker("image", "inspect", image.name, "--format", "{{json .Config}}")
+    config = orjson.loads(looked.stdout)
+    assert config["Labels"]["io.modelcontextprotocol.server.name"] == "io.github.hud-mcp/hud-mcp"
+    _, *command = config["Healthcheck"]["Test"]
+    done = image.run(*command[1:], options=("--entrypoint", command[0]))
+    assert done.returncode == 0, done.stderr
+
+
 async def test_a_browser_task_is_graded_over_stdio(image: Image) -> None:
     """As hosts start it: `docker run -i --rm`; without a network, which its sites do not need."""
     async with over_stdio(image) as client:

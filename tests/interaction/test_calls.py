@@ -216,6 +216,39 @@ async def test_a_web_page_elsewhere_cannot_reach_a_loopback_server(
         assert len(await load_all(server.store, template="collect")) == before
 
 
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_a_page_of_an_accepted_origin_reads_answers(server: HttpServer, era: str) -> None:
+    """A client in a browser asks first whether it may; a page elsewhere may not."""
+    ask = {"access-control-request-method": "POST", "access-control-request-headers": "mcp-method"}
+    async with raw_http(server.url, era) as raw:
+        for origin, status in (("http://localhost:6274", 200), ("https://evil.example", 400)):
+            told = await raw.web.options(server.url, headers={**ask, "origin": origin})
+            assert told.status_code == status
+            allowed = told.headers.get("access-control-allow-origin")
+            assert allowed == (origin if status == 200 else None)
+        body, sent = raw.message("tools/list", {})
+        origin = "http://127.0.0.1:6274"
+        reply = await raw.web.post(server.url, json=body, headers={**sent, "origin": origin})
+        assert reply.status_code == 200
+        assert reply.headers["access-control-allow-origin"] == origin
+        assert "mcp-session-id" in reply.headers["access-control-expose-headers"].lower()
+
+
+async def test_a_stream_that_a_client_resumes_begins_anew(server: HttpServer) -> None:
+    """No event has an id here; in the newer protocol there is nothing to resume."""
+    async with raw_http(server.url, LEGACY) as raw:
+        _, sent = raw.message("ping", {})
+        headers = {**sent, "accept": "text/event-stream", "last-event-id": "of-another-server"}
+        async with raw.web.stream("GET", server.url, headers=headers) as stream:
+            assert stream.status_code == 200
+            assert stream.headers["content-type"].startswith("text/event-stream")
+    async with raw_http(server.url, MODERN) as raw:
+        _, sent = raw.message("ping", {})
+        refused = await raw.web.get(server.url, headers={**sent, "last-event-id": "1"})
+        assert refused.status_code == 405
+        assert refused.headers["allow"] == "POST"
+
+
 async def test_deleting_a_legacy_http_session_leaves_its_task(server: HttpServer) -> None:
     """DELETE ends the connection; the task goes on under its id from a new client of any era."""
     async with raw_http(server.url, LEGACY) as raw:

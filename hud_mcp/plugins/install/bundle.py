@@ -24,6 +24,7 @@ import click
 import tomlkit
 
 from hud_mcp.base import __version__
+from hud_mcp.base.text import clip_text
 from hud_mcp.cli.help import Command
 from hud_mcp.errors import HudMcpError, LimitReached, NotInstalled, OutputExists
 from hud_mcp.loading.source import load_environments
@@ -115,6 +116,7 @@ _PYTHON = ">=3.11"
 _PLATFORMS = ("darwin", "win32", "linux")
 _STARTER = '''"""Starts hud-mcp on what this bundle is to serve."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -122,11 +124,41 @@ from hud_mcp.__main__ import main
 
 ARGUMENTS = {arguments}
 
+
+def setting(name):
+    """A client passes the placeholder itself where a person left a setting empty."""
+    value = os.environ.pop(name, "").strip()
+    return "" if value.startswith("${{") else value
+
+
 if __name__ == "__main__":
     here = str(Path(__file__).resolve().parent)
-    sys.argv = ["hud-mcp", *(each.replace("{here}", here) for each in ARGUMENTS)]
+    arguments = [each.replace("{here}", here) for each in ARGUMENTS]
+    if source := setting("BUNDLE_SOURCE"):
+        arguments.append(source)
+    if store := setting("BUNDLE_STORE"):
+        arguments += ["--store", store]
+    for limit in setting("BUNDLE_LIMITS").replace(",", " ").split():
+        arguments += ["--limit", limit]
+    sys.argv = ["hud-mcp", *arguments]
     main()
 '''
+_SETTINGS = {
+    "source": (
+        "file",
+        "Another environment",
+        "A Python file with an environment of yours, which is served too.",
+    ),
+    "store": (
+        "string",
+        "Record",
+        "The SQLite file or the PostgreSQL URL of the record. Empty: your own.",
+    ),
+    "limits": ("string", "Limits", "Such as: sessions=8, step_s=120. Empty: the defaults."),
+}
+"""The type, the title and the sentence of each setting that a client asks a person for."""
+_DESCRIPTION_CHARS = 100
+_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 
 
 @dataclass(frozen=True)
@@ -221,25 +253,74 @@ class Bundle:
             "tool": {"uv": {"package": False, "sources": {"hud-mcp": {"path": wheel}}}},
         }
 
-    def _manifest(self) -> dict[str, Any]:
+    @property
+    def _description(self) -> str:
         served = ", ".join(self.sources) or "the quickstart environments"
+        return f"Tasks in environments, graded once and recorded: {served}."
+
+    def entry(self, path: Path, address: str) -> dict[str, Any]:
+        """Return the entry of the MCP registry for the written file, which `address` will offer.
+
+        Source: server.schema.json of 2025-12-11.
+        """
+        return {
+            "$schema": _SCHEMA,
+            "name": f"{_namespace(address)}/{self.name}",
+            "description": clip_text(self._description, _DESCRIPTION_CHARS),
+            "version": __version__,
+            "packages": [
+                {
+                    "registryType": "mcpb",
+                    "identifier": address,
+                    "fileSha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                    "transport": {"type": "stdio"},
+                }
+            ],
+        }
+
+    def _manifest(self) -> dict[str, Any]:
         return {
             "manifest_version": "0.4",
             "name": self.name,
             "display_name": self.name,
             "version": __version__,
-            "description": f"Tasks in environments, graded once and recorded: {served}.",
+            "description": self._description,
             "author": {"name": "The authors of hud-mcp"},
             "license": "MIT",
             "server": {
                 "type": "uv",
                 "entry_point": "server.py",
-                "mcp_config": {"command": "uv", "args": ["run", "--directory", _HERE, "server.py"]},
+                "mcp_config": {
+                    "command": "uv",
+                    "args": ["run", "--directory", _HERE, "server.py"],
+                    "env": {
+                        f"BUNDLE_{key.upper()}": f"${{user_config.{key}}}" for key in _SETTINGS
+                    },
+                },
+            },
+            "user_config": {
+                key: {"type": kind, "title": title, "description": text, "required": False}
+                for key, (kind, title, text) in _SETTINGS.items()
             },
             "tools_generated": True,
             "prompts_generated": True,
             "compatibility": {"platforms": list(_PLATFORMS), "runtimes": {"python": _PYTHON}},
         }
+
+
+def _namespace(address: str) -> str:
+    """Return the part before the slash of an entry's name, which the address makes one's own.
+
+    The registry lets a person enter the names of a GitHub account and those of a domain.
+    """
+    parts = urlsplit(address)
+    if parts.scheme != "https" or parts.hostname is None:
+        raise HudMcpError(
+            f"{address!r} is not an https address. Name the one that will offer the bundle."
+        )
+    if parts.hostname == "github.com":
+        return f"io.github.{parts.path.strip('/').split('/')[0]}"
+    return ".".join(reversed(parts.hostname.split(".")))
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
@@ -279,6 +360,12 @@ def _files_of(folder: Path) -> Iterator[Path]:
     metavar="FILE",
     help="The wheel to include. Default: a wheel of the installed package.",
 )
+@click.option(
+    "--address",
+    hidden=True,
+    metavar="URL",
+    help="The address that will offer the bundle: writes its entry for the MCP registry too.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(sources: Sequence[str], output: str, wheel: str | None, **options: Any) -> None:
     """Make an MCP bundle (.mcpb) that serves SOURCE, for clients such as Claude Desktop.
@@ -287,6 +374,9 @@ def command(sources: Sequence[str], output: str, wheel: str | None, **options: A
     client gets Python through uv, and installs the packages that the wheel requires.
     """
     load_environments(serve_arguments(sources)[1:])
+    address = options["address"]
+    if address is not None:
+        _namespace(address)  # refused before anything is written
     with tempfile.TemporaryDirectory() as folder:
         built = _own_wheel(Path(folder)) if wheel is None else Path(wheel)
         bundle = Bundle(
@@ -297,6 +387,11 @@ def command(sources: Sequence[str], output: str, wheel: str | None, **options: A
             options["extras"],
         )
         names = bundle.write(Path(output), force=options["force"])
+        if address is not None:
+            entry = Path(output).with_suffix(".server.json")
+            found = bundle.entry(Path(output), address)
+            entry.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+            click.echo(f"Written: {entry} ({found['name']}, for `mcp-publisher publish`)")
     size = Path(output).stat().st_size / 2**20
     click.echo(f"Written: {output} ({len(names)} files, {size:.1f} MB)")
     click.echo("Open it with a client that takes bundles, such as Claude Desktop.")

@@ -253,6 +253,7 @@ def test_any_program_is_given_a_model_by_hand(place: Place) -> None:
     assert (turn["model"], turn["text"]) == ("anthropic:some-model", "Three.")
 
 
+@pytest.mark.long
 def test_a_wrong_model_is_told_in_a_sentence(place: Place) -> None:
     """Before anything begins, and with what to write."""
     both = place.eval(*STRAWBERRY, "--agent", "oracle", "--model", "anthropic:x")

@@ -43,6 +43,7 @@ def adds(asked: Asked) -> Any:
     return Says(SAID, calls, reasoning=THOUGHT, tokens=(100, 10), cached=40)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(("kind", "dialect"), PAIRS)
 async def test_a_conversation_in_each_dialect_reaches_each_provider(

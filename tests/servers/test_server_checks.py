@@ -51,6 +51,7 @@ def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_check_attacks_through_the_tools_of_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_check_takes_no_word_of_another_world_for_an_answer(
     assert "2 proven, 0 unproven, 0 failed" in told
 
 
+@pytest.mark.long
 def test_rows_without_their_server_are_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hud_mcp.plugins.models.gateway.dialects import Asked, Dialect, ReadTurn, ReplyReader
+from hud_mcp.plugins.models.gateway.dialects import Asked, ReadTurn
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.dialects.known import DIALECTS
+from hud_mcp.plugins.models.gateway.dialects.replies import ReplyReader
 
 __all__ = ["DIALECT_NAMES", "EXCHANGES", "STREAM", "WHOLE", "Exchange", "exchanges", "read", "told"]
 

@@ -11,7 +11,8 @@ from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.gateway.budget import Budget
 from hud_mcp.plugins.models.gateway.choice import Route
-from hud_mcp.plugins.models.gateway.dialects import Dialect, ReadTurn
+from hud_mcp.plugins.models.gateway.dialects import ReadTurn
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.failures import failure_of_reply
 from hud_mcp.plugins.models.gateway.http1 import Connection, Request
 from hud_mcp.plugins.models.gateway.refusals import (

@@ -12,7 +12,8 @@ from hud_mcp.agents.kind import Workplace
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.gateway.choice import Choice, choose
 from hud_mcp.plugins.models.gateway.credential import RunKeys, new_key
-from hud_mcp.plugins.models.gateway.dialects import Action, Dialect, Unreadable
+from hud_mcp.plugins.models.gateway.dialects import Action, Unreadable
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.dialects.known import DIALECTS, dialect_of
 from hud_mcp.plugins.models.gateway.exchange import Exchange, route_of
 from hud_mcp.plugins.models.gateway.http1 import (

@@ -4,7 +4,8 @@ import orjson
 
 from hud_mcp.agents.agent import BoundReached
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.gateway.dialects import Asked, Dialect
+from hud_mcp.plugins.models.gateway.dialects import Asked
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.http1 import Connection, Request
 
 __all__ = ["PATHS", "Refused", "estimate", "list_models", "refuse", "sentence_of"]

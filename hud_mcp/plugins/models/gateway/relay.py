@@ -6,7 +6,8 @@ from datetime import datetime
 
 import anyio
 
-from hud_mcp.plugins.models.gateway.dialects import ReadTurn, ReplyReader
+from hud_mcp.plugins.models.gateway.dialects import ReadTurn
+from hud_mcp.plugins.models.gateway.dialects.replies import ReplyReader
 from hud_mcp.plugins.models.gateway.http1 import Bounds, Connection
 from hud_mcp.plugins.models.gateway.upstream import Answer, Lost
 from hud_mcp.record.values import utc_now

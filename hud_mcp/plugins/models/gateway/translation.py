@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hud_mcp.plugins.models.gateway.choice import Route
-from hud_mcp.plugins.models.gateway.dialects import Asked, Dialect
+from hud_mcp.plugins.models.gateway.dialects import Asked
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.retrying import LEAST_TOKENS
 from hud_mcp.plugins.models.gateway.upstream import Answer
 from hud_mcp.registry import service

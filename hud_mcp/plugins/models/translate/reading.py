@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.plugins import models
-from hud_mcp.plugins.models.gateway.dialects import Asked, Dialect, Json
+from hud_mcp.plugins.models.gateway.dialects import Asked, Json
 from hud_mcp.plugins.models.gateway.dialects.body import Body, clean, dict_of, dicts_of, text_of
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.dialects.requests import Media
 from hud_mcp.plugins.models.translate.wishes import WISHES, Tool, Wishes, refuse
 

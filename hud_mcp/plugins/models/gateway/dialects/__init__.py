@@ -6,12 +6,12 @@ only a request that no budget could bind is `Unreadable`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.values.model_turn import ModelCall, TokenUsage
 
-__all__ = ["Action", "Asked", "Dialect", "Picture", "ReadTurn", "ReplyReader", "Said", "Unreadable"]
+__all__ = ["Action", "Asked", "Json", "Picture", "ReadTurn", "Said", "TurnTokens", "Unreadable"]
 
 Json = dict[str, Any]
 
@@ -108,81 +108,3 @@ class ReadTurn:
     tokens: TurnTokens | None = None
     is_too_long: bool = False
     """It passed `REPLY_BYTES`: its later part was not read."""
-
-
-class ReplyReader(Protocol):
-    """Reads a copy of a reply while it passes, and says how far it may pass.
-
-    Keep the bytes that came, and send on as many of the oldest as `feed` returns. Once it
-    `is_complete`, or after `end`: record the turn, then send what is left.
-    """
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the whole reply was read."""
-        ...
-
-    def feed(self, chunk: bytes) -> int:
-        """Read more bytes.
-
-        Returns:
-            How many of the bytes that were fed and not yet let on may go on now. An event of a
-            stream goes on when it is whole, the last one not before the turn is recorded; a reply
-            without a stream not before its end.
-        """
-        ...
-
-    def end(self) -> None:
-        """Take note of the end of the body; a reply without a stream is read now."""
-        ...
-
-    def turn(self) -> ReadTurn:
-        """Return the turn as far as it has come; at any time, as often as one likes."""
-        ...
-
-
-class Dialect(Protocol):
-    """One wire form."""
-
-    @property
-    def name(self) -> str:
-        """`messages`, `chat`, `responses` or `gemini`."""
-        ...
-
-    def action(self, method: str, path: str) -> Action | None:
-        """Return the action of a path, which may have a query; None for any other path."""
-        ...
-
-    def request(self, path: str, body: bytes, headers: Mapping[str, str]) -> Asked:
-        """Read a request of the action `turn`; names of headers are lower-case.
-
-        Raises:
-            Unreadable: It is no JSON object in UTF-8, names no model, or says one thing twice.
-        """
-        ...
-
-    def said(self, asked: Asked, start: int = 0) -> Said:
-        """Read the messages from an item on; pictures are decoded."""
-        ...
-
-    def spoken(self, item: Json, /) -> tuple[str, list[Any]]:
-        """Return the role of an item, and its parts: those of `Said`, and media as they came."""
-        ...
-
-    def reader(self, asked: Asked, status: int, content_type: str) -> ReplyReader:
-        """Return the reader of one reply."""
-        ...
-
-    def with_model(self, path: str, body: bytes, model: str) -> tuple[str, bytes]:
-        """Return path and body with another model; all other bytes are the same."""
-        ...
-
-    def with_cap(self, body: bytes, tokens: int) -> bytes:
-        """Return the body with another cap of output; all other bytes are the same."""
-        ...
-
-    def error(
-        self, status: int, message: str, *, is_stream: bool = False
-    ) -> tuple[int, str, bytes]:
-        """Return status, content type and body of an error; of a stream, its last event."""
-        ...

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -18,7 +16,7 @@ from hud_mcp.plugins.models.gateway.dialects.body import (
     number_of,
     text_of,
 )
-from hud_mcp.plugins.models.gateway.dialects.form import Form
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.dialects.replies import Came, Draft
 from hud_mcp.plugins.models.gateway.dialects.requests import (
     Media,
@@ -48,25 +46,18 @@ _STATUSES = {
 }  # fmt: skip
 
 
-class _Gemini(Form):
+class _Gemini(Dialect):
     """Gemini's generateContent."""
 
-    configs = _CONFIG
-
-    def __init__(self) -> None:
-        super().__init__("gemini", _spoken, _stable, _chunk)
+    name, models, configs = "gemini", _MODELS, _CONFIG
 
     def action(self, method: str, path: str) -> Action | None:
-        if method == "GET" and _MODELS.fullmatch(path.partition("?")[0]):
-            return "models"
-        found = _PATH.fullmatch(path)
-        return _ACTIONS.get(found[4]) if found and method == "POST" else None
+        found = _PATH.fullmatch(path) if method == "POST" else None
+        return _ACTIONS.get(found[4]) if found else super().action(method, path)
 
-    def request(self, path: str, body: bytes, headers: Mapping[str, str]) -> Asked:
+    def named(self, path: str, value: Json) -> tuple[str, bool]:  # noqa: ARG002  # the path has both
         found = _found(path)
-        asked = super().request(path, body, headers)
-        is_stream = found[4] == "streamGenerateContent"
-        return replace(asked, model=unquote(found[2]), is_stream=is_stream)
+        return unquote(found[2]), found[4] == "streamGenerateContent"
 
     def asked(self, value: Json) -> tuple[Asked, Any]:
         if _either(value, "cachedContent", "cached_content"):
@@ -82,7 +73,6 @@ class _Gemini(Form):
             choices=number_of(_either(config, "candidateCount", "candidate_count")),
             system="\n\n".join(texts) or None,
             system_digest=digest_of(texts).hex(),
-            tools=tuple(dicts_of(value.get("tools"))),
         )
         return asked, any("schema" in name.lower() for name in config)
 
@@ -103,6 +93,36 @@ class _Gemini(Form):
         kind = _STATUSES.get(status, "INTERNAL")
         return {"error": {"code": status, "message": message, "status": kind}}, ""
 
+    def stable(self, item: Json, /) -> Json:
+        parts = [part for part in _contents(item) if part.get("thought") is not True]
+        signed = ("thoughtSignature", "thought_signature")
+        return {"role": item.get("role"), "parts": [without(part, *signed) for part in parts]}
+
+    def spoken(self, item: Json, /) -> tuple[str, list[Part]]:
+        parts = [part for each in _contents(item) for part in _parts(each)]
+        role = role_of(item.get("role"), parts)
+        return "assistant" if role == "model" else role, parts
+
+    def event(self, draft: Draft, chunk: Json, /) -> Came:
+        draft.named(chunk, id_name="responseId", model_name="modelVersion")
+        if chunk.get("error"):
+            draft.fail(chunk["error"])
+        _count(draft, dict_of(chunk.get("usageMetadata")))
+        candidate = first_of(chunk.get("candidates"))
+        read_gemini_tokens(draft.tokens(0), candidate)
+        for part in _contents(candidate.get("content")):
+            write = draft.think if part.get("thought") is True else draft.say
+            write((0, 0), part.get("text"))
+            if call := dict_of(part.get("functionCall")):
+                place = (draft.calls_so_far(), 0)
+                draft.call(
+                    place, name=call.get("name"), call_id=call.get("id"), given=call.get("args")
+                )
+        blocked = dict_of(chunk.get("promptFeedback")).get("blockReason")
+        stop = text_of(candidate.get("finishReason")) or text_of(blocked)
+        draft.stop_reason = stop or draft.stop_reason
+        return "last" if draft.stop_reason else "more"
+
 
 def _either(value: Json, *names: str) -> Any:
     """Return the value of a name in either spelling; Google reads both."""
@@ -119,18 +139,6 @@ def _found(path: str) -> re.Match[str]:
 def _contents(content: Any) -> list[Json]:
     parts = dict_of(content).get("parts")
     return dicts_of([parts] if isinstance(parts, dict) else parts)
-
-
-def _stable(item: Json) -> Json:
-    parts = [part for part in _contents(item) if part.get("thought") is not True]
-    signed = ("thoughtSignature", "thought_signature")
-    return {"role": item.get("role"), "parts": [without(part, *signed) for part in parts]}
-
-
-def _spoken(item: Json) -> tuple[str, list[Part]]:
-    parts = [part for each in _contents(item) for part in _parts(each)]
-    role = role_of(item.get("role"), parts)
-    return "assistant" if role == "model" else role, parts
 
 
 def _parts(part: Json) -> list[Part]:
@@ -155,25 +163,6 @@ def _result(result: Json) -> list[Part]:
     output = dict_of(response).get("output")
     text = output if isinstance(output, str) else json.dumps(response, ensure_ascii=False)
     return results_of([*say(text), *media], result.get("id"))
-
-
-def _chunk(draft: Draft, chunk: Json) -> Came:
-    draft.named(chunk, id_name="responseId", model_name="modelVersion")
-    if chunk.get("error"):
-        draft.fail(chunk["error"])
-    _count(draft, dict_of(chunk.get("usageMetadata")))
-    candidate = first_of(chunk.get("candidates"))
-    read_gemini_tokens(draft.tokens(0), candidate)
-    for part in _contents(candidate.get("content")):
-        write = draft.think if part.get("thought") is True else draft.say
-        write((0, 0), part.get("text"))
-        if call := dict_of(part.get("functionCall")):
-            place = (draft.calls_so_far(), 0)
-            draft.call(place, name=call.get("name"), call_id=call.get("id"), given=call.get("args"))
-    blocked = dict_of(chunk.get("promptFeedback")).get("blockReason")
-    stop = text_of(candidate.get("finishReason")) or text_of(blocked)
-    draft.stop_reason = stop or draft.stop_reason
-    return "last" if draft.stop_reason else "more"
 
 
 def _count(draft: Draft, usage: Json) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from hud_mcp.plugins.models.gateway.dialects import Action, Dialect
+from hud_mcp.plugins.models.gateway.dialects import Action
 from hud_mcp.plugins.models.gateway.dialects.chat import CHAT
+from hud_mcp.plugins.models.gateway.dialects.dialect import Dialect
 from hud_mcp.plugins.models.gateway.dialects.gemini import GEMINI
 from hud_mcp.plugins.models.gateway.dialects.messages import MESSAGES
 from hud_mcp.plugins.models.gateway.dialects.responses import RESPONSES

@@ -1,11 +1,9 @@
 """Anthropic's Messages: `POST /v1/messages`."""
 
-import re
 from typing import Any
 
 from hud_mcp.plugins.models.gateway.dialects import Action, Asked, Json
 from hud_mcp.plugins.models.gateway.dialects.body import (
-    Body,
     contents_of,
     count_of,
     dict_of,
@@ -13,7 +11,7 @@ from hud_mcp.plugins.models.gateway.dialects.body import (
     digest_of,
     text_of,
 )
-from hud_mcp.plugins.models.gateway.dialects.form import Form, model_of
+from hud_mcp.plugins.models.gateway.dialects.dialect import MODELS, Dialect
 from hud_mcp.plugins.models.gateway.dialects.replies import Came, Draft
 from hud_mcp.plugins.models.gateway.dialects.requests import (
     Media,
@@ -45,52 +43,71 @@ _BILLING = "x-anthropic-billing-header"
 
 _MIMES = {"image": "image/*", "document": "application/pdf"}
 _THOUGHTS = ("thinking", "redacted_thinking")
-_MODELS = re.compile(r"/v1/models(/[^/]+)?")
 
 
-class _Messages(Form):
+class _Messages(Dialect):
     """Anthropic's Messages."""
 
-    def __init__(self) -> None:
-        super().__init__("messages", _spoken, _stable, _event, _whole)
-
-    def action(self, method: str, path: str) -> Action | None:
-        bare = path.partition("?")[0]
-        if method == "GET" and _MODELS.fullmatch(bare):
-            return "models"
-        return _ACTIONS.get((method, bare))
+    name, actions = "messages", _ACTIONS
+    models, caps = MODELS, ("max_tokens",)
 
     def asked(self, value: Json) -> tuple[Asked, Any]:
         blocks = [each for each in contents_of(value.get("system")) if not _is_billing(each)]
         asked = Asked(
-            model=model_of(value),
             items=tuple(dicts_of(value.get("messages"))),
             cap=count_of(value.get("max_tokens")),
             thinking=count_of(dict_of(value.get("thinking")).get("budget_tokens")),
             system="\n\n".join(text_of(each.get("text")) for each in blocks) or None,
             system_digest=digest_of([_stable_block(each) for each in blocks]).hex(),
-            tools=tuple(dicts_of(value.get("tools"))),
         )
         form = dict_of(value.get("output_config")).get("format")
         return asked, form or value.get("output_format")
-
-    def with_cap(self, body: bytes, tokens: int) -> bytes:
-        return Body(body).put("max_tokens", tokens)
 
     def error_of(self, status: int, message: str) -> tuple[Json, str]:
         kind = _ERRORS.get(status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}}, "error"
 
+    def stable(self, item: Json, /) -> Json:
+        blocks = [
+            each for each in contents_of(item.get("content")) if each.get("type") not in _THOUGHTS
+        ]
+        return {"role": item.get("role"), "content": [_stable_block(each) for each in blocks]}
+
+    def spoken(self, item: Json, /) -> tuple[str, list[Part]]:
+        parts = [part for block in contents_of(item.get("content")) for part in _parts(block)]
+        return role_of(item.get("role"), parts), parts
+
+    def event(self, draft: Draft, event: Json, /) -> Came:
+        index, delta = count_of(event.get("index")) or 0, dict_of(event.get("delta"))
+        match event.get("type"):
+            case "message_start":
+                return self.whole(draft, dict_of(event.get("message")))
+            case "content_block_start":
+                _block(draft, index, dict_of(event.get("content_block")))
+            case "content_block_delta":
+                draft.say((index, 0), delta.get("text"))
+                draft.think((index, 0), delta.get("thinking"))
+                if "partial_json" in delta:
+                    draft.call((index, 0), text=delta["partial_json"])
+            case "message_delta":
+                return _end(draft, delta, event)
+            case "message_stop":
+                return "end"
+            case "error":
+                draft.fail(event.get("error"))
+            case _:
+                pass  # a ping, or what a later version adds
+        return "more"
+
+    def whole(self, draft: Draft, message: Json, /) -> Came:
+        draft.named(message)
+        for index, block in enumerate(dicts_of(message.get("content"))):
+            _block(draft, index, block)
+        return _end(draft, message, message)
+
 
 def _is_billing(block: Json) -> bool:
     return text_of(block.get("text")).startswith(_BILLING)
-
-
-def _stable(item: Json) -> Json:
-    blocks = [
-        each for each in contents_of(item.get("content")) if each.get("type") not in _THOUGHTS
-    ]
-    return {"role": item.get("role"), "content": [_stable_block(each) for each in blocks]}
 
 
 def _stable_block(block: Json) -> Json:
@@ -98,11 +115,6 @@ def _stable_block(block: Json) -> Json:
     if "content" in kept:
         kept["content"] = [_stable_block(each) for each in contents_of(kept["content"])]
     return kept
-
-
-def _spoken(item: Json) -> tuple[str, list[Part]]:
-    parts = [part for block in contents_of(item.get("content")) for part in _parts(block)]
-    return role_of(item.get("role"), parts), parts
 
 
 def _parts(block: Json) -> list[Part]:
@@ -134,36 +146,6 @@ def _media(source: Json, kind: str) -> list[Part]:
             return [part for each in contents_of(source.get("content")) for part in _parts(each)]
         case _:
             return [Media(mime, url=text_of(source.get("url")) or text_of(source.get("file_id")))]
-
-
-def _event(draft: Draft, event: Json) -> Came:
-    index, delta = count_of(event.get("index")) or 0, dict_of(event.get("delta"))
-    match event.get("type"):
-        case "message_start":
-            return _whole(draft, dict_of(event.get("message")))
-        case "content_block_start":
-            _block(draft, index, dict_of(event.get("content_block")))
-        case "content_block_delta":
-            draft.say((index, 0), delta.get("text"))
-            draft.think((index, 0), delta.get("thinking"))
-            if "partial_json" in delta:
-                draft.call((index, 0), text=delta["partial_json"])
-        case "message_delta":
-            return _end(draft, delta, event)
-        case "message_stop":
-            return "end"
-        case "error":
-            draft.fail(event.get("error"))
-        case _:
-            pass  # a ping, or what a later version adds
-    return "more"
-
-
-def _whole(draft: Draft, message: Json) -> Came:
-    draft.named(message)
-    for index, block in enumerate(dicts_of(message.get("content"))):
-        _block(draft, index, block)
-    return _end(draft, message, message)
 
 
 def _block(draft: Draft, index: int, block: Json) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from hud_mcp.base.text import clip, clip_json
-from hud_mcp.plugins.models.gateway.dialects import Json, ReadTurn, ReplyReader
+from hud_mcp.plugins.models.gateway.dialects import Json, ReadTurn
 from hud_mcp.plugins.models.gateway.dialects.body import (
     clean,
     dict_of,
@@ -17,7 +17,7 @@ from hud_mcp.plugins.models.gateway.dialects.body import (
 from hud_mcp.plugins.models.gateway.dialects.tokens import TokenLists, turn_tokens
 from hud_mcp.values.model_turn import ModelCall, TokenUsage
 
-__all__ = ["REPLY_BYTES", "Draft", "Fold", "Key", "make_reader"]
+__all__ = ["REPLY_BYTES", "BodyReader", "Came", "Draft", "ReplyReader", "StreamReader"]
 
 REPLY_BYTES = 16 * 1024 * 1024
 """The most bytes of a reply that are read; the others pass, and are not in the record."""
@@ -152,48 +152,76 @@ def _joined(texts: dict[Key, list[str]]) -> str | None:
     return mended(whole) or None
 
 
-class _Stream:
+class ReplyReader:
+    """Reads a copy of a reply while it passes, and says how far it may pass.
+
+    Keep the bytes that came, and send on as many of the oldest as `feed` returns. Once it
+    `is_complete`, or after `end`: record the turn, then send what is left.
+
+    Attributes:
+        is_complete: Whether the whole reply was read.
+    """
+
+    def __init__(self, fold: Fold) -> None:
+        self.is_complete = False
+        self._fold, self._draft = fold, Draft()
+        self._is_too_long = False
+
+    def feed(self, chunk: bytes) -> int:
+        """Read more bytes.
+
+        Returns:
+            How many of the bytes that were fed and not yet let on may go on now. An event of a
+            stream goes on when it is whole, the last one not before the turn is recorded; a reply
+            without a stream not before its end.
+        """
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Take note of the end of the body; a reply without a stream is read now."""
+        raise NotImplementedError
+
+    def turn(self) -> ReadTurn:
+        """Return the turn as far as it has come; at any time, as often as one likes."""
+        return self._draft.turn(is_too_long=self._is_too_long)
+
+
+class StreamReader(ReplyReader):
     """Reads server-sent events from chunks that are split anywhere."""
 
     def __init__(self, fold: Fold) -> None:
-        self._fold, self._draft = fold, Draft()
+        super().__init__(fold)
         self._tail = bytearray()  # of the event that is not whole
         self._begins = self._fed = self._let_on = 0  # bytes: at the tail's begin, come, let on
-        self._is_held = self._is_over = self._is_too_long = self._ended = False
-
-    @property
-    def is_complete(self) -> bool:
-        return self._is_over or (self._ended and self._is_held)
+        self._is_held = False
 
     def feed(self, chunk: bytes) -> int:
+        """Read more bytes, and let whole events on."""
         self._fed += len(chunk)
         if self._is_too_long:
             return self._let(self._fed)
-        if self._is_over:
+        if self.is_complete:
             return 0
         searched = max(0, len(self._tail) - 3)
         self._tail += chunk
         goes = self._let_on
         begin = 0
-        while not self._is_over and (found := _BLANK.search(self._tail, max(begin, searched))):
+        while not self.is_complete and (found := _BLANK.search(self._tail, max(begin, searched))):
             self._event(bytes(self._tail[begin : found.end()]))
             begin = found.end()
             goes = goes if self._is_held else self._begins + begin
         del self._tail[:begin]
         self._begins += begin
-        if self._fed > REPLY_BYTES and not self._is_over:
+        if self._fed > REPLY_BYTES and not self.is_complete:
             self._is_too_long, goes = True, self._fed
             self._tail.clear()
         return self._let(goes)
 
     def end(self) -> None:
         """Read an event that the body's end cut its blank line off."""
-        if not self._is_over and not self._is_too_long:
+        if not self.is_complete and not self._is_too_long:
             self._event(bytes(self._tail))
-        self._ended = True
-
-    def turn(self) -> ReadTurn:
-        return self._draft.turn(is_too_long=self._is_too_long)
+        self.is_complete = self.is_complete or self._is_held
 
     def _let(self, goes: int) -> int:
         more, self._let_on = goes - self._let_on, goes
@@ -207,29 +235,32 @@ class _Stream:
             came = "end"
         elif read := dict_of(objects_in(data)):
             came = self._fold(self._draft, read)
-        self._is_over = came == "end"
+        self.is_complete = came == "end"
         self._is_held = self._is_held or came != "more"
 
 
-class _Whole:
+class BodyReader(ReplyReader):
     """Reads a reply of one body, or the error in its place; it goes on at its end."""
 
-    def __init__(self, fold: Fold, *, is_error: bool = False) -> None:
-        self._fold, self._is_error, self._draft = fold, is_error, Draft()
-        self._body: bytearray | None = bytearray()  # None: it is too long
-        self.is_complete = False
+    def __init__(self, fold: Fold, *, is_error: bool) -> None:
+        super().__init__(fold)
+        self._is_error, self._body = is_error, bytearray()
 
     def feed(self, chunk: bytes) -> int:
-        if self._body is None:
+        """Keep more bytes, and let nothing on before their end."""
+        if self._is_too_long:
             return len(chunk)
         self._body += chunk
-        if len(self._body) <= REPLY_BYTES:
+        held = len(self._body)
+        if held <= REPLY_BYTES:
             return 0
-        held, self._body = len(self._body), None
+        self._is_too_long = True
+        self._body.clear()
         return held
 
     def end(self) -> None:
-        if self._body is None or self.is_complete:
+        """Read the body."""
+        if self._is_too_long or self.is_complete:
             return
         read = objects_in(bytes(self._body))
         replies = dicts_of(read) or [dict_of(read)]  # Gemini's streams are lists without `alt=sse`
@@ -239,11 +270,3 @@ class _Whole:
             self.is_complete = bool(read)
         elif replies[0]:
             self.is_complete = [self._fold(self._draft, each) for each in replies][-1] != "more"
-
-    def turn(self) -> ReadTurn:
-        return self._draft.turn(is_too_long=self._body is None)
-
-
-def make_reader(event: Fold, whole: Fold, *, is_stream: bool, is_error: bool) -> ReplyReader:
-    """Return the reader of a reply."""
-    return _Stream(event) if is_stream and not is_error else _Whole(whole, is_error=is_error)

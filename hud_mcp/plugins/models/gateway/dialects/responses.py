@@ -1,10 +1,10 @@
 """OpenAI's Responses: `POST /v1/responses`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hud_mcp.plugins.models.gateway.dialects import Action, Asked, Json, Unreadable
 from hud_mcp.plugins.models.gateway.dialects.body import (
-    Body,
     contents_of,
     count_of,
     dict_of,
@@ -12,7 +12,11 @@ from hud_mcp.plugins.models.gateway.dialects.body import (
     digest_of,
     text_of,
 )
-from hud_mcp.plugins.models.gateway.dialects.form import Form, model_of, openai_error, openai_usage
+from hud_mcp.plugins.models.gateway.dialects.dialect import (
+    Dialect,
+    openai_error,
+    openai_usage,
+)
 from hud_mcp.plugins.models.gateway.dialects.replies import Came, Draft
 from hud_mcp.plugins.models.gateway.dialects.requests import (
     Part,
@@ -43,36 +47,29 @@ _CODES = {400: "invalid_prompt", 404: "invalid_prompt", 429: "rate_limit_exceede
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
-class _Responses(Form):
+class _Responses(Dialect):
     """OpenAI's Responses."""
 
-    def __init__(self) -> None:
-        super().__init__("responses", _spoken, _stable, _event, _whole)
-
-    def action(self, method: str, path: str) -> Action | None:
-        bare = path.partition("?")[0]
-        return "turn" if (method, bare) == ("POST", "/v1/responses") else None
+    name, caps = "responses", ("max_output_tokens",)
+    actions: Mapping[tuple[str, str], Action] = {("POST", "/v1/responses"): "turn"}
 
     def asked(self, value: Json) -> tuple[Asked, Any]:
         for name in ("background", "conversation", "prompt"):
             if value.get(name):
                 raise Unreadable(f'"{name}" names what is not in the request; leave it out.')
         items = _items(value.get("input"))
-        lent = [tool for each in items if each.get("type") == _TOOLS for tool in _tools(each)]
+        lent = [tool for each in items if each.get("type") == _TOOLS
+                for tool in dicts_of(each.get("tools"))]  # fmt: skip
         asked = Asked(
-            model=model_of(value),
             items=tuple(each for each in items if each.get("type") != _TOOLS),
             cap=count_of(value.get("max_output_tokens")),
             system=text_of(value.get("instructions")) or None,
             system_digest=digest_of(value.get("instructions")).hex(),
-            tools=(*_tools(value), *lent),
+            tools=tuple(lent),
             previous=text_of(value.get("previous_response_id")) or None,
         )
         form = text_of(dict_of(dict_of(value.get("text")).get("format")).get("type"))
         return asked, form.startswith("json")
-
-    def with_cap(self, body: bytes, tokens: int) -> bytes:
-        return Body(body).put("max_output_tokens", tokens)
 
     def error_of(self, status: int, message: str) -> tuple[Json, str]:
         return {"error": openai_error(status, message)}, ""
@@ -84,41 +81,79 @@ class _Responses(Form):
         name = "response.failed"
         return {"type": name, "sequence_number": 0, "response": failed}, name
 
+    def stable(self, item: Json, /) -> Json | None:
+        if item.get("type") == "reasoning":
+            return None
+        kept = without(item, "id", "status", "phase", "internal_chat_message_metadata_passthrough")
+        if "role" in kept:
+            kept["type"] = "message"
+            contents = contents_of(item.get("content"))
+            kept["content"] = [without(each, "annotations", "logprobs") for each in contents]
+        return kept
+
+    def spoken(self, item: Json, /) -> tuple[str, list[Part]]:
+        kind = text_of(item.get("type")) or "message"
+        if kind == "message":
+            parts = [part for each in contents_of(item.get("content")) for part in _parts(each)]
+            return text_of(item.get("role")) or "user", parts
+        if kind == "reasoning":
+            return "assistant", [
+                part for _, text in _thoughts(item) for part in say(text, "reasoning")
+            ]
+        if kind.endswith("_output"):
+            output = item.get("output")
+            parts = contents_of([output] if isinstance(output, dict) else output)
+            return "tool", results_of(
+                [p for each in parts for p in _parts(each)], item.get("call_id")
+            )
+        name, arguments = _called(item)
+        if arguments is None:
+            return "assistant", [{"other": kind}]
+        return "assistant", [call_of(name, arguments, item.get("call_id"))]
+
+    def event(self, draft: Draft, event: Json, /) -> Came:
+        kind, at = text_of(event.get("type")), count_of(event.get("output_index")) or 0
+        part = count_of(event.get("content_index")) or 0
+        if kind in _ENDS:
+            self.whole(draft, dict_of(event.get("response")))
+            return "end"
+        match _DELTAS.get(kind, kind):
+            case "text":
+                draft.say((at, part), event.get("delta"))
+                read_logprobs(draft.tokens(at), dicts_of(event.get("logprobs")))
+            case "thought":
+                place = count_of(event.get("summary_index"))
+                draft.think((at, 2 * part + 1 if place is None else 2 * place), event.get("delta"))
+            case "call" | "custom":
+                draft.call((at, 0), text=event.get("delta"))
+            case "response.created" | "response.in_progress":
+                draft.named(dict_of(event.get("response")))
+            case "response.output_item.added" | "response.output_item.done":
+                draft.drop(at)
+                _item(draft, at, dict_of(event.get("item")))
+            case "error":
+                draft.fail(event.get("error") or event)
+            case _:
+                pass  # a part of an item that comes whole later
+        return "more"
+
+    def whole(self, draft: Draft, response: Json, /) -> Came:
+        draft.named(response)
+        output = dicts_of(response.get("output"))
+        for at, item in enumerate(output):
+            draft.drop(at)
+            _item(draft, at, item)
+        status = text_of(response.get("status"))
+        why = text_of(dict_of(response.get("incomplete_details")).get("reason"))
+        draft.stop_reason = why or status or None
+        if response.get("error"):
+            draft.fail(response["error"])
+        openai_usage(draft, dict_of(response.get("usage")), "input", "output")
+        return "end" if status else "more"
+
 
 def _items(given: Any) -> list[Json]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else dicts_of(given)
-
-
-def _tools(value: Json) -> list[Json]:
-    return dicts_of(value.get("tools"))
-
-
-def _stable(item: Json) -> Json | None:
-    if item.get("type") == "reasoning":
-        return None
-    kept = without(item, "id", "status", "phase", "internal_chat_message_metadata_passthrough")
-    if "role" in kept:
-        kept["type"] = "message"
-        contents = contents_of(item.get("content"))
-        kept["content"] = [without(each, "annotations", "logprobs") for each in contents]
-    return kept
-
-
-def _spoken(item: Json) -> tuple[str, list[Part]]:
-    kind = text_of(item.get("type")) or "message"
-    if kind == "message":
-        parts = [part for each in contents_of(item.get("content")) for part in _parts(each)]
-        return text_of(item.get("role")) or "user", parts
-    if kind == "reasoning":
-        return "assistant", [part for _, text in _thoughts(item) for part in say(text, "reasoning")]
-    if kind.endswith("_output"):
-        output = item.get("output")
-        parts = contents_of([output] if isinstance(output, dict) else output)
-        return "tool", results_of([p for each in parts for p in _parts(each)], item.get("call_id"))
-    name, arguments = _called(item)
-    if arguments is None:
-        return "assistant", [{"other": kind}]
-    return "assistant", [call_of(name, arguments, item.get("call_id"))]
 
 
 def _parts(part: Json) -> list[Part]:
@@ -155,48 +190,6 @@ def _called(item: Json) -> tuple[str, Any]:
         return plain, None
     listed = (item.get(each) for each in ("arguments", "input", "action", "actions"))
     return plain, next((each for each in listed if each is not None), None)
-
-
-def _event(draft: Draft, event: Json) -> Came:
-    kind, at = text_of(event.get("type")), count_of(event.get("output_index")) or 0
-    part = count_of(event.get("content_index")) or 0
-    if kind in _ENDS:
-        _whole(draft, dict_of(event.get("response")))
-        return "end"
-    match _DELTAS.get(kind, kind):
-        case "text":
-            draft.say((at, part), event.get("delta"))
-            read_logprobs(draft.tokens(at), dicts_of(event.get("logprobs")))
-        case "thought":
-            place = count_of(event.get("summary_index"))
-            draft.think((at, 2 * part + 1 if place is None else 2 * place), event.get("delta"))
-        case "call" | "custom":
-            draft.call((at, 0), text=event.get("delta"))
-        case "response.created" | "response.in_progress":
-            draft.named(dict_of(event.get("response")))
-        case "response.output_item.added" | "response.output_item.done":
-            draft.drop(at)
-            _item(draft, at, dict_of(event.get("item")))
-        case "error":
-            draft.fail(event.get("error") or event)
-        case _:
-            pass  # a part of an item that comes whole later
-    return "more"
-
-
-def _whole(draft: Draft, response: Json) -> Came:
-    draft.named(response)
-    output = dicts_of(response.get("output"))
-    for at, item in enumerate(output):
-        draft.drop(at)
-        _item(draft, at, item)
-    status = text_of(response.get("status"))
-    why = text_of(dict_of(response.get("incomplete_details")).get("reason"))
-    draft.stop_reason = why or status or None
-    if response.get("error"):
-        draft.fail(response["error"])
-    openai_usage(draft, dict_of(response.get("usage")), "input", "output")
-    return "end" if status else "more"
 
 
 def _item(draft: Draft, at: int, item: Json) -> None:

@@ -37,7 +37,7 @@ class Pauses:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._ended_s = 0.0
+        self._ended_s, self._open = 0.0, 0
         self._since_s: float | None = None
 
     @property
@@ -48,16 +48,16 @@ class Pauses:
 
     @contextmanager
     def pause(self) -> Generator[None]:
-        """Count the body as a pause. One within another is counted once."""
-        if self._since_s is not None:
-            yield
-            return
-        self._since_s = self._now()
+        """Count the body as a pause. Several at once, or in one another, are one until the last."""
+        if not self._open:
+            self._since_s = self._now()
+        self._open += 1
         try:
             yield
         finally:
-            self._ended_s = self.seconds
-            self._since_s = None
+            self._open -= 1
+            if not self._open:
+                self._ended_s, self._since_s = self.seconds, None
 
 
 class Contention:

@@ -1,7 +1,5 @@
 """The most that a request may cost, and the cap that its reply gets."""
 
-from dataclasses import dataclass
-
 from hud_mcp.plugins.models.gateway.dialects import Asked, ReadTurn
 from hud_mcp.plugins.models.gateway.retrying import LEAST_TOKENS
 from hud_mcp.plugins.models.spending import Prices
@@ -9,48 +7,36 @@ from hud_mcp.plugins.models.spending import Prices
 __all__ = ["Budget"]
 
 
-@dataclass(frozen=True)
 class Budget:
     """The bound of one request's cost.
 
-    Attributes:
+    Args:
+        asked: The request.
         prices: The prices of its model.
         given: The most tokens of its input.
-        wanted: The most tokens of its reply, by its body or by us.
-        is_own: Whether this cap is ours, since the body has none.
-        thinking: The tokens of reasoning that a cap leaves room for.
-        choices: The number of replies.
+        cap: The cap that we give a reply whose body has none.
     """
 
-    prices: Prices
-    given: int
-    wanted: int
-    is_own: bool
-    thinking: int
-    choices: int
-
-    @classmethod
-    def of(cls, asked: Asked, prices: Prices, given: int, cap: int) -> "Budget":
-        """Return the bound of a request; `cap` is for a body without one."""
-        return cls(
-            prices, given, asked.cap or cap, asked.cap is None, asked.thinking or 0, asked.choices
-        )
+    def __init__(self, asked: Asked, prices: Prices, given: int, cap: int) -> None:
+        self._asked, self._prices, self._given = asked, prices, given
+        self._wanted = asked.cap or cap
 
     @property
     def most_usd(self) -> float:
         """The cost of all the tokens that it may take."""
-        return self.prices.most(self.given, self.wanted * self.choices)
+        return self._prices.most(self._given, self._wanted * self._asked.choices)
 
     @property
     def least_usd(self) -> float:
         """The cost with the shortest reply that is worth asking for."""
-        least = min(self.wanted, self.thinking + LEAST_TOKENS)
-        return self.prices.most(self.given, least * self.choices)
+        least = min(self._wanted, (self._asked.thinking or 0) + LEAST_TOKENS)
+        return self._prices.most(self._given, least * self._asked.choices)
 
     def cap_within(self, usd: float) -> int | None:
         """Return the cap to write into the body, so that it costs no more; None for its own."""
-        paid = self.prices.output_within(usd, self.given) // self.choices
-        return None if paid >= self.wanted and not self.is_own else min(paid, self.wanted)
+        paid = self._prices.output_within(usd, self._given) // self._asked.choices
+        is_own = self._asked.cap is not None
+        return None if paid >= self._wanted and is_own else min(paid, self._wanted)
 
     def broken_usd(self, read: ReadTurn, came_bytes: int) -> float | None:
         """Return the most that a reply cost of which so many bytes came; None if nothing tells.
@@ -60,6 +46,6 @@ class Budget:
         """
         if not came_bytes:
             return None
-        given = read.usage.input or self.given  # a stream may begin with a 0
-        made = max(read.usage.output or 0, min(self.wanted * self.choices, came_bytes))
-        return self.prices.most(given, made)
+        given = read.usage.input or self._given  # a stream may begin with a 0
+        made = max(read.usage.output or 0, min(self._wanted * self._asked.choices, came_bytes))
+        return self._prices.most(given, made)

@@ -40,10 +40,6 @@ class RunKeys(Generic[RunT]):
     def __init__(self) -> None:
         self._runs: dict[bytes, RunT | None] = {}
 
-    def __len__(self) -> int:
-        """Return how many runs are under way."""
-        return sum(run is not None for run in self._runs.values())
-
     def add(self, key: str, run: RunT) -> None:
         """Open a run's turns by its key."""
         self._runs[_digest(key)] = run

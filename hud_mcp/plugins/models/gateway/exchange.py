@@ -131,7 +131,7 @@ class Exchange:
         run, job, limited = self._run, self._job, self._job.spending.is_limited
         most_tokens = self._place.most_input_tokens
         cap = self._lowered or job.cap.most
-        budget = Budget.of(self._asked, self._prices, most_tokens, cap)
+        budget = Budget(self._asked, self._prices, most_tokens, cap)
         most_usd, least_usd = (budget.most_usd, budget.least_usd) if limited else (0.0, 0.0)
         with await job.spending.reserve(run.spending, most_usd, least_usd, run.pauses) as reserved:
             guess = self._asked.text_bytes // _BYTES_A_TOKEN + _REPLY_TOKENS

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import anyio
 
 from hud_mcp.agents.agent import Agent, BoundReached, JobHalted, OperatorFailed
-from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.gateway.choice import Route
 from hud_mcp.plugins.models.gateway.conversation import Conversation
@@ -55,6 +54,7 @@ class Run:
     def __init__(self, job: JobModels, agent: Agent, record: Recorder) -> None:
         self.job = job
         self.agent = agent
+        self.pauses = agent.pauses
         self._record = record
         self.spending: RunSpending = job.spending.of_run()
         self.refused: HudMcpError | None = None
@@ -64,7 +64,6 @@ class Run:
         self._under_way = 0
         self._ended = anyio.Event()
         self._connections: set[Connection] = set()
-        self._pauses = _SharedPause(agent.pauses)
 
     def admit(self, connection: Connection) -> bool:
         """Count a connection as this run's; return whether it may have another one."""
@@ -119,11 +118,6 @@ class Run:
         self._recorded += 1
         return self._recorded - 1 if number is None else number
 
-    @property
-    def pauses(self) -> Pauses:
-        """The pauses of the run: it waits while any of its exchanges does."""
-        return self._pauses
-
     def refuse(self, error: HudMcpError) -> None:
         """Keep the first bound, or the reason that ends the run, which counts more."""
         ends = not isinstance(error, BoundReached)
@@ -134,28 +128,3 @@ class Run:
     def is_over(self) -> bool:
         """Whether each later request would fail too, so that none is sent."""
         return isinstance(self.refused, JobHalted | OperatorFailed)
-
-
-class _SharedPause(Pauses):
-    """Pauses of exchanges that run side by side, as one pause from the first to the last."""
-
-    def __init__(self, pauses: Pauses) -> None:
-        super().__init__()
-        self._of_run = pauses
-        self._waiting = 0
-        self._end: Callable[[], object] = lambda: None
-
-    @contextmanager
-    def pause(self) -> Generator[None]:
-        """Count the body as a pause of the run."""
-        if self._waiting == 0:
-            running = self._of_run.pause()
-            running.__enter__()
-            self._end = lambda: running.__exit__(None, None, None)
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
-            if self._waiting == 0:
-                self._end()

@@ -22,7 +22,6 @@ from hud_mcp.plugins.models.wire import redirect_text
 from hud_mcp.values.model_turn import TokenUsage
 
 __all__ = [
-    "REPLY_BYTES",
     "Answer",
     "Failed",
     "Lost",
@@ -112,14 +111,7 @@ class Answer:
 
     async def whole(self) -> bytes:
         """Return the body; raise `Lost` if it breaks off or has no end."""
-        parts: list[bytes] = []
-        size = 0
-        async for chunk in self.chunks:
-            size += len(chunk)
-            if size > REPLY_BYTES:
-                raise Lost(f"its reply has more than {REPLY_BYTES:,} bytes")
-            parts.append(chunk)
-        return b"".join(parts)
+        return b"".join([chunk async for chunk in self.chunks])
 
 
 class Upstream:
@@ -238,9 +230,12 @@ def _headers(route: Route, request: Request) -> list[tuple[bytes, bytes]]:
 
 
 async def chunks_of(reply: "Received | Proxied", key: str) -> AsyncGenerator[bytes]:
-    """Give a body as it comes, without a key; raise `Lost` if it breaks off."""
-    mask = _Mask(key)
+    """Give a body as it comes, without a key; raise `Lost` if it breaks off or has no end."""
+    mask, size = _Mask(key), 0
     async for chunk in reply.chunks():
+        size += len(chunk)
+        if size > REPLY_BYTES:
+            raise Lost(f"its reply has more than {REPLY_BYTES:,} bytes")
         if data := mask.feed(chunk):
             yield data
     if data := mask.end():

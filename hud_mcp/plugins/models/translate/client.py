@@ -7,13 +7,7 @@ from typing import Any
 
 from httpx2 import AsyncByteStream, AsyncClient, Request, Response
 
-from hud_mcp.plugins.models.gateway.upstream import (  # fmt: skip
-    REPLY_BYTES,
-    Lost,
-    Proxied,
-    Redirected,
-    chunks_of,
-)
+from hud_mcp.plugins.models.gateway.upstream import Proxied, Redirected, chunks_of
 from hud_mcp.plugins.models.wire import Rewrite, WireClient, redirect_text
 
 __all__ = ["PassingClient", "sending"]
@@ -33,26 +27,19 @@ def sending() -> Generator[list[str]]:
 
 
 class _Bytes(AsyncByteStream):
-    """A body as it comes, with an end and without our key."""
+    """A body as it comes, without our key."""
 
     def __init__(self, reply: Response, key: str) -> None:
         self._reply = reply
-        self._chunks = _bounded(reply, key)  # once: a library reads what is left by another loop
+        self._chunks = chunks_of(
+            Proxied(reply), key
+        )  # once: a library reads what is left by another loop
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._chunks
 
     async def aclose(self) -> None:
         await self._reply.aclose()
-
-
-async def _bounded(reply: Response, key: str) -> AsyncIterator[bytes]:
-    size = 0
-    async for chunk in chunks_of(Proxied(reply), key):
-        size += len(chunk)
-        if size > REPLY_BYTES:
-            raise Lost(f"its reply has more than {REPLY_BYTES:,} bytes")
-        yield chunk
 
 
 class PassingClient(WireClient):

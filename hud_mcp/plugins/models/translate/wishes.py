@@ -6,6 +6,7 @@ from typing import Any
 
 from hud_mcp.plugins.models.gateway.dialects import Json
 from hud_mcp.plugins.models.gateway.dialects.body import count_of, dict_of, dicts_of, text_of
+from hud_mcp.plugins.models.gateway.dialects.gemini import camel
 from hud_mcp.plugins.models.gateway.refusals import Refused
 
 __all__ = ["WISHES", "Tool", "Wishes", "refuse"]
@@ -192,12 +193,12 @@ def _responses(value: Json) -> Wishes:
 
 
 def _gemini(value: Json) -> Wishes:
-    value = _camel(value)
-    config = _camel(dict_of(value.get("generationConfig")))
+    value = camel(value)
+    config = camel(dict_of(value.get("generationConfig")))
     _needless(config, "responseLogprobs", "speechConfig")
     if {"IMAGE", "AUDIO"} & {str(each) for each in config.get("responseModalities") or ()}:
         raise refuse("a reply of pictures or sound")
-    thinking = _camel(dict_of(config.get("thinkingConfig")))
+    thinking = camel(dict_of(config.get("thinkingConfig")))
     budget = count_of(thinking.get("thinkingBudget"))
     wishes = Wishes(settings=_thinking(thinking.get("thinkingLevel"), budget))
     wishes.settings |= _settings(
@@ -209,12 +210,12 @@ def _gemini(value: Json) -> Wishes:
         for name in tool:
             if name not in ("functionDeclarations", "function_declarations"):
                 raise refuse(f"the tool {name!r}")
-        for each in dicts_of(_camel(tool).get("functionDeclarations")):
-            declared = _camel(each)
+        for each in dicts_of(camel(tool).get("functionDeclarations")):
+            declared = camel(each)
             schema = declared.get("parametersJsonSchema") or _plain(declared.get("parameters"))
             kind = {"parameters": schema, "type": "function"}
             wishes.tools.append(_function(declared | kind, "parameters", ("function",)))
-    calling = _camel(dict_of(_camel(dict_of(value.get("toolConfig"))).get("functionCallingConfig")))
+    calling = camel(dict_of(camel(dict_of(value.get("toolConfig"))).get("functionCallingConfig")))
     names = calling.get("allowedFunctionNames")
     if calling.get("mode") == "ANY":
         wishes.choice = [text_of(each) for each in names or ()] or "required"
@@ -224,16 +225,6 @@ def _gemini(value: Json) -> Wishes:
         schema = config.get("responseJsonSchema") or _plain(config.get("responseSchema"))
         wishes.schema = dict_of(schema)
     return wishes
-
-
-def _camel(value: Json) -> Json:
-    """Return an object with its names as Google's documents have them; it reads both."""
-    return {_camel_name(name): each for name, each in value.items()}
-
-
-def _camel_name(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(each.capitalize() for each in others)
 
 
 def _plain(schema: Any) -> Any:

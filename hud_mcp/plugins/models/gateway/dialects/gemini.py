@@ -29,7 +29,7 @@ from hud_mcp.plugins.models.gateway.dialects.requests import (
 )
 from hud_mcp.plugins.models.gateway.dialects.tokens import read_gemini_tokens
 
-__all__ = ["GEMINI"]
+__all__ = ["GEMINI", "camel"]
 
 _PATH = re.compile(r"(/v1(?:beta|alpha)?/models/)([^/:?]+)(:(\w+)(?:\?.*)?)")
 _MODELS = re.compile(r"/v1(beta|alpha)/models(/[^/:]+)?")
@@ -60,17 +60,17 @@ class _Gemini(Dialect):
         return unquote(found[2]), found[4] == "streamGenerateContent"
 
     def asked(self, value: Json) -> tuple[Asked, Any]:
-        if _either(value, "cachedContent", "cached_content"):
+        value = camel(value)
+        if value.get("cachedContent"):
             raise Unreadable('"cachedContent" names what is not in the request; leave it out.')
-        config = dict_of(_either(value, *_CONFIG))
-        thinking = dict_of(_either(config, "thinkingConfig", "thinking_config"))
-        system = _either(value, "systemInstruction", "system_instruction")
-        texts = [text_of(each.get("text")) for each in _contents(system)]
+        config = camel(dict_of(value.get("generationConfig")))
+        thinking = camel(dict_of(config.get("thinkingConfig")))
+        texts = [text_of(each.get("text")) for each in _contents(value.get("systemInstruction"))]
         asked = Asked(
             items=tuple(dicts_of(value.get("contents")) or dicts_of([value.get("contents")])),
-            cap=count_of(_either(config, *_CAP)),
-            thinking=count_of(_either(thinking, "thinkingBudget", "thinking_budget")),
-            choices=number_of(_either(config, "candidateCount", "candidate_count")),
+            cap=count_of(config.get("maxOutputTokens")),
+            thinking=count_of(thinking.get("thinkingBudget")),
+            choices=number_of(config.get("candidateCount")),
             system="\n\n".join(texts) or None,
             system_digest=digest_of(texts).hex(),
         )
@@ -124,9 +124,14 @@ class _Gemini(Dialect):
         return "last" if draft.stop_reason else "more"
 
 
-def _either(value: Json, *names: str) -> Any:
-    """Return the value of a name in either spelling; Google reads both."""
-    return next((value[name] for name in names if name in value), None)
+def camel(value: Json) -> Json:
+    """Return an object with its names as Google's documents have them; it reads both."""
+    return {_camel_name(name): each for name, each in value.items()} | value
+
+
+def _camel_name(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(each.capitalize() for each in others)
 
 
 def _found(path: str) -> re.Match[str]:
@@ -144,15 +149,14 @@ def _contents(content: Any) -> list[Json]:
 def _parts(part: Json) -> list[Part]:
     if "text" in part:
         return say(part["text"], "reasoning" if part.get("thought") is True else "text")
-    inline = dict_of(_either(part, "inlineData", "inline_data"))
-    file = dict_of(_either(part, "fileData", "file_data"))
+    named = camel(part)
+    inline, file = (camel(dict_of(named.get(name))) for name in ("inlineData", "fileData"))
     if inline or file:
-        mime = text_of(_either(inline or file, "mimeType", "mime_type"))
-        url = text_of(_either(file, "fileUri", "file_uri"))
-        return [Media(mime, text_of(inline.get("data")), url)]
-    if call := dict_of(_either(part, "functionCall", "function_call")):
+        mime = text_of((inline or file).get("mimeType"))
+        return [Media(mime, text_of(inline.get("data")), text_of(file.get("fileUri")))]
+    if call := dict_of(named.get("functionCall")):
         return [call_of(call.get("name"), call.get("args"), call.get("id"))]
-    if result := dict_of(_either(part, "functionResponse", "function_response")):
+    if result := dict_of(named.get("functionResponse")):
         return _result(result)
     others: list[Part] = [{"other": name} for name in part]
     return others[:1]

@@ -357,6 +357,7 @@ async def test_the_name_of_a_workspace_is_the_capabilitys(tmp_path: Path) -> Non
         assert "cwd" not in binding["params"], "each task has another folder"
 
 
+@pytest.mark.long
 def test_a_server_without_asyncssh_says_what_to_install(tmp_path: Path) -> None:
     """Before it listens, and not at the first hello."""
     program = f"""

@@ -37,6 +37,7 @@ async def shared(anyio_backend: str) -> AsyncIterator[Shared]:
         await services.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "row",
     [

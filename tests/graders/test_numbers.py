@@ -337,6 +337,7 @@ def test_a_text_is_not_found_within_a_number() -> None:
         assert [each for each in alone if not find(*each)] == [], find
 
 
+@pytest.mark.long
 @pytest.mark.timeout(PATIENCE_S)
 def test_long_answers_are_read_in_time() -> None:
     """An agent cannot hold up the server: the time grows with its length alone."""

@@ -81,11 +81,10 @@ async def leave(sessions: Sessions, env: str, line: str) -> Receipt:
     return receipt
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize(
-    "shapes", [OFTEN, pytest.param(tuple(SHAPES), marks=pytest.mark.long)], ids=["often", "all"]
-)
+@pytest.mark.parametrize("shapes", [OFTEN, tuple(SHAPES)], ids=["often", "all"])
 async def test_whatever_an_agent_leaves_is_its_result(
     tmp_path: Path, shapes: tuple[str, ...]
 ) -> None:

@@ -134,6 +134,7 @@ def options_of_jobs() -> list[Declared]:
     return found
 
 
+@pytest.mark.long
 def test_each_option_begins_the_same_job_by_command_and_by_function() -> None:
     """The record, or the refusal, is the same."""
     differ: dict[str, Any] = {}

@@ -619,6 +619,7 @@ async def test_every_listed_schema_is_one_that_strict_hosts_take(tmp_path: Path)
             assert "TAKEN {} END" in str(said.content[0]), said
 
 
+@pytest.mark.long
 def test_the_schemas_of_shipped_environments_are_ones_that_strict_hosts_take() -> None:
     """Of their tools, of their templates, and of the actions of their worlds."""
     wrong: dict[str, Any] = {}

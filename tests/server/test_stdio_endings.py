@@ -43,6 +43,7 @@ async def test_every_ending_is_in_order(ending: str) -> None:
         assert process.returncode == 0
 
 
+@pytest.mark.long
 async def test_a_second_signal_ends_a_blocked_process_at_once() -> None:
     """A handler that blocks the loop delays the first signal, not the second."""
     async with child() as (process, wire):

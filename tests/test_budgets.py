@@ -24,8 +24,8 @@ ADDED = {
     "plugins/acp/": 1_500,
     "plugins/servers/": 5_900,
     "plugins/sets/mcp/": 380,
-    "plugins/models/gateway/": 4_540,
-    "plugins/models/translate/": 1_310,
+    "plugins/models/gateway/": 4_430,
+    "plugins/models/translate/": 1_290,
 }
 """Lines of the plugins that came after these ceilings, by their folder."""
 

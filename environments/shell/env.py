@@ -4,6 +4,7 @@ Each template draws its files from a seed. What an agent leaves is graded in a v
 agent has been; programs of an agent's run there on inputs that only the template knows.
 """
 
+import shell_arrivals
 import shell_backups
 import shell_branches
 import shell_build
@@ -37,5 +38,6 @@ for part in (
     shell_service,
     shell_history,
     shell_branches,
+    shell_arrivals,
 ):
     part.declare(env)

@@ -17,6 +17,7 @@ __all__ = [
     "File",
     "Files",
     "Seed",
+    "arrive",
     "as_file",
     "draws",
     "fill",
@@ -165,6 +166,17 @@ async def fill(shell: ShellWorld, files: Files) -> None:
     done = await shell.run(["python3", "-I", "-S", "-c", _PUT], stdin=_dumped(files))
     if done.exit_code != 0:
         raise RuntimeError(f"The task's files were not written: {done.output[-300:]}")
+
+
+async def arrive(shell: ShellWorld, files: Files) -> None:
+    """Put files into the session's folder while an agent works.
+
+    Raises:
+        BrokenByAgent: They were not put there: something of the agent's is in the way.
+    """
+    done = await shell.run(["python3", "-I", "-S", "-c", _PUT], stdin=_dumped(files))
+    if done.exit_code != 0:
+        raise BrokenByAgent(f"Files could not be delivered: {done.output.strip()[-200:]}")
 
 
 async def put(clean: Verifier, files: Files) -> None:

@@ -5,6 +5,7 @@ its site, and on the answer. A site's pages are in `sites/`, its modules begin w
 """
 
 import web_booking_tasks
+import web_mail_arrivals
 import web_mail_tasks
 import web_wiki_tasks
 from web_backend import backend
@@ -19,4 +20,5 @@ env = Environment(
 
 web_booking_tasks.declare(env)
 web_mail_tasks.declare(env)
+web_mail_arrivals.declare(env)
 web_wiki_tasks.declare(env)

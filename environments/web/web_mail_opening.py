@@ -1,6 +1,7 @@
 """Where the mail tasks begin: the mailbox of a seed, with its inbox open."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from pydantic import Field
 from web_mail_data import Mailbox, new_mailbox
@@ -13,9 +14,12 @@ __all__ = ["Seed", "begin"]
 Seed = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-async def begin(browser: BrowserWorld, seed: int) -> tuple[Mailbox, Start]:
-    """Fill the mailbox of a session, and open its inbox."""
+async def begin(
+    browser: BrowserWorld, seed: int, more: Sequence[dict[str, Any]] = ()
+) -> tuple[Mailbox, Start]:
+    """Fill the mailbox of a session, also with `more` conversations, and open its inbox."""
     box = new_mailbox(seed)
+    box.state["threads"] += more
     browser.state["mail"] = box.state
     start = Start(browser)
     await browser.goto("/mail/")

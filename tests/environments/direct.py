@@ -8,6 +8,7 @@ import anyio
 from waiting import PATIENCE_S
 
 from hud_mcp import Look
+from hud_mcp.environment.moves import Moves, WorldEvent
 from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import ActionFailed, HudMcpError, NoScreen
 from hud_mcp.session.draft import tool_observation
@@ -35,15 +36,20 @@ class Tools:
         steps: How many calls were done: looks and calls of tools too, and no answer.
         waits: How many steps did nothing but wait.
         replies: What the agent has read, in order.
+        events: The moves of the task's world that happened.
     """
 
-    def __init__(self, world: Any, own: Mapping[str, Tool] | None = None) -> None:
+    def __init__(
+        self, world: Any, own: Mapping[str, Tool] | None = None, moves: Moves | None = None
+    ) -> None:
         self.world = world
         self.answer: str | None = None
         self.steps = 0
         self.waits = 0
         self.replies: list[str] = []
         self._own = own or {}
+        self._moves = moves
+        self.events: list[WorldEvent] = []
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
         """Call a tool as a server would: a refusal is a reply and no exception."""
@@ -69,6 +75,7 @@ class Tools:
         effects = [await self.world.act(action) for action in actions]
         self.steps += 1
         notes = [effect.text for effect in effects if effect and effect.text]
+        notes += await self._move()
         observation = await self.world.observe(Look())
         return Reply(text="\n".join([*notes, observation.text or ""]))
 
@@ -81,4 +88,13 @@ class Tools:
         except Exception as exc:
             raise ActionFailed(f"{tool.name} failed: {type(exc).__name__}: {exc}") from exc
         self.steps += 1
-        return Reply(text=tool_observation(value, Look()).text or "")
+        notes = await self._move()
+        return Reply(text="\n".join([*notes, tool_observation(value, Look()).text or ""]))
+
+    async def _move(self) -> list[str]:
+        """Let the world move after a step, and return what the agent is told of it."""
+        if self._moves is None:
+            return []
+        await self._moves.after(self.events, self.steps)
+        told, self._moves.untold = self._moves.untold, []
+        return told

@@ -21,6 +21,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task
 from hud_mcp.agents.baselines import OracleAgent
+from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.prompt import read_prompt
 from hud_mcp.errors import BrokenByAgent
 from hud_mcp.loading.source import load_environments, shipped_name
@@ -89,8 +90,13 @@ async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
     world = await environment.world.open(opening)
     told = current_world.set(world)
     try:
-        tools = Tools(world, environment.tools)
         context = environment.context_space.fill(task.context)
+        moves = Moves(
+            template.moves,
+            arguments=lambda: template.arguments.parse(task.args),
+            world=lambda: world,
+        )
+        tools = Tools(world, environment.tools, moves if template.moves else None)
         generator = template.run(task.args, world, context)
         prompt = read_prompt(await anext(generator), where=template.where)
         play = Play(Agent(tools, session="here", prompt=prompt.text), tools, environment)

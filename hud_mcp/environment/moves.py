@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,8 +227,8 @@ class Moves:
             known = self._arguments()
             given = known if takes_all else {name: known[name] for name in names}
             async with asyncio.timeout(_MOVE_S):
-                value = call(self._world(), **given)
-                return await value if isinstance(value, Awaitable) else value
+                value: Any = call(self._world(), **given)
+                return await value if inspect.isawaitable(value) else value
         except (Exception, SystemExit, BaseExceptionGroup) as exc:
             broken = blame(exc)
             if isinstance(broken, BrokenByAgent):

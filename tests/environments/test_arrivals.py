@@ -20,8 +20,8 @@ SUM = (
     "cat deliveries/list-*.csv | awk -F, '/^[a-z]+,/ { n[$1] += $2 } "
     'END { for (k in n) print k "," n[k] }\' | sort > OUT'
 )
-COMMIT = "cd repo && cat prices/*.txt | awk '{ n += $1 } END { print n }' > TOTAL && " \
-         "git commit -qam Sum"  # fmt: skip
+ADD = "cat prices/*.txt | awk '{ n += $1 } END { print n }' > TOTAL"
+COMMIT = f"cd repo && {ADD} && git commit -qam Sum"
 
 
 @pytest.fixture(scope="module")

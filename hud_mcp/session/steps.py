@@ -8,6 +8,7 @@ from typing import Any
 
 from hud_mcp.base import telemetry
 from hud_mcp.base.text import clip
+from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.errors import (
     ActionFailed,
@@ -290,7 +291,7 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
     finally:  # actions before the stop were performed, so the record has them
         life.measuring.note_actions(draft.actions[: draft.performed], draft.targets)
     if answer is None:
-        await _add(life, draft)
+        await (life.journal.add(draft) if moves is None else _tell(life, moves, draft))
     else:
         await take_answer(life, answer, draft, died=died)
     return as_shown(
@@ -301,14 +302,11 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
     )
 
 
-async def _add(life: Life, draft: Draft) -> None:
+async def _tell(life: Life, moves: Moves, draft: Draft) -> None:
     """Record a step whose reply goes to the agent, with the notes of the world's moves."""
-    moves = life.world.moves
-    if moves is not None:
-        draft.notes += moves.untold
+    draft.notes += moves.untold
     await life.journal.add(draft)
-    if moves is not None:
-        moves.untold.clear()
+    moves.untold.clear()
 
 
 async def run_tool(
@@ -365,7 +363,7 @@ async def run_tool(
         draft.started_at = reply.began_at or draft.started_at
         draft.error = clip(shown.text or "It failed.", _ERROR_CHARS) if reply.is_error else None
         draft.observation = Observation(text=shown.text or "", image=seen.image or shown.image)
-    await _add(life, draft)
+    await (life.journal.add(draft) if moves is None else _tell(life, moves, draft))
     notes = tuple(draft.notes)
     return Stepped(TaskResult(observation=shown), performed=1, notes=notes, reply=reply)
 

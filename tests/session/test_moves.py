@@ -1,5 +1,6 @@
 """Worlds that move: each move happens once, at its step, and a resumed session repeats it there."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hud_mcp.errors import (
     LimitReached,
     SessionEnded,
 )
+from hud_mcp.plugins.view.export.columns import step_row
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.rollout.regrade import Regrader
 from hud_mcp.server.app import build_server
@@ -265,6 +267,7 @@ async def test_an_answer_meets_the_moves_that_were_due_before_it(tmp_path: Path)
         assert other.receipt.content == "rain a b"
 
 
+@pytest.mark.long
 async def test_a_regrade_repeats_what_happened_and_nothing_else(tmp_path: Path) -> None:
     """The end state has the honey at its place, and no move of a clock that runs again."""
 
@@ -368,6 +371,7 @@ async def test_a_call_that_takes_too_long_leaves_the_note_to_the_next_reply(tmp_
         assert [reply.notes.count("Honey is here.") for reply in replies] == [1, 0]
 
 
+@pytest.mark.long
 async def test_a_clients_replies_carry_the_note_and_its_resources_no_name_of_a_move(
     tmp_path: Path,
 ) -> None:
@@ -385,6 +389,21 @@ async def test_a_clients_replies_carry_the_note_and_its_resources_no_name_of_a_m
                 uri = f"hud://sessions/{session.id}/trajectory"
                 seen = str((await client.read_resource(uri)).contents[0])
                 assert "honey_comes" not in seen
+
+
+async def test_people_see_what_happened_at_its_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A transcript and a row of Parquet name the move; the row has its note."""
+    async with registry(tmp_path / "s.sqlite3", moving(arrival)) as sessions:
+        session = await started(sessions)
+        for word in "ab":
+            await write(session, word)
+        trajectory = await recorded(sessions, session)
+    trajectory.display()
+    assert "honey_comes" in capsys.readouterr().out.partition("step 2")[2]
+    (event,) = json.loads(step_row(trajectory, trajectory.steps[1], None)["events_json"])
+    assert event["text"] == "The bee has brought something."
 
 
 async def test_a_record_with_a_move_that_is_gone_is_lost_and_never_graded(tmp_path: Path) -> None:

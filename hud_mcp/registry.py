@@ -43,6 +43,7 @@ BUILT_IN = (
     "hud_mcp.plugins.hud.plugin",
     "hud_mcp.plugins.install.plugin",
     "hud_mcp.plugins.models.plugin",
+    "hud_mcp.plugins.oauth.plugin",
     "hud_mcp.plugins.openenv.plugin",
     "hud_mcp.plugins.operate.plugin",
     "hud_mcp.plugins.servers.plugin",

@@ -17,7 +17,7 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 113_901, 512, 15_105
+LINES, MODULES, DOCSTRING_LINES = 113_964, 512, 15_105
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {
@@ -26,6 +26,7 @@ ADDED = {
     "plugins/sets/mcp/": 380,
     "plugins/models/gateway/": 4_430,
     "plugins/models/translate/": 1_290,
+    "plugins/oauth/": 2_400,
 }
 """Lines of the plugins that came after these ceilings, by their folder."""
 

@@ -35,7 +35,8 @@ from hud_mcp.errors import EnvironmentFailed
 logger = logging.getLogger(__name__)
 
 
-_SECRETS = ("OPERATOR_TOKEN", "TOKEN", "CHANNEL_TOKEN", "METRICS_TOKEN", "REPLICA_SECRET")
+_SECRETS = ("OPERATOR_TOKEN", "TOKEN", "CHANNEL_TOKEN", "METRICS_TOKEN", "REPLICA_SECRET",
+            "OAUTH_PASSCODE")  # fmt: skip
 TOKENS = frozenset(f"HUD_MCP_{each}" for each in _SECRETS)
 """Variables of this process that no child of it is given."""
 

@@ -23,7 +23,7 @@ from hud_mcp.registry import service
 from hud_mcp.server.app import build_server
 from hud_mcp.server.http import serve_http
 from hud_mcp.server.stdio.serve import StopReason, serve_stdio
-from hud_mcp.server.web.auth import Hosts
+from hud_mcp.server.web.auth import Hosts, Tokens, may_operate
 from hud_mcp.server.web.listener import serving
 
 logger = logging.getLogger(__name__)
@@ -51,8 +51,9 @@ def _build(sessions: Any, options: dict[str, Any]) -> Any:
     server = build_server(sessions, image=options["image"])
     if (tag := options["replica"]) is not None:
         service("mark results")(server, tag)
-    if token:
-        service("serve operations")(server, service("operations")(sessions, token=token))
+    if token or options["oauth"] is not None:
+        operations = service("operations")(sessions, token=token)
+        service("serve operations")(server, operations, may_operate)
     return server
 
 
@@ -130,16 +131,18 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     if options["end_with_stdin"]:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     tokens = with_operator(options["tokens"], options["operator_token"])
+    identity = await service("read identity")(options, sessions, host)
+    access = Tokens(tokens, identity) if tokens or identity is not None else None
     beside = service("live routes")(sessions.store, hosts=hosts, log=options["live_log"])
     beside += options["monitor"].routes(hosts)
     beside += routes_of(
-        options["wires"], lambda argument: Served(sessions, options, hosts, tokens, argument)
+        options["wires"], lambda argument: Served(sessions, options, hosts, access, argument)
     )
     ended_by = await serve_http(
         server,
         host=host,
         port=port,
-        tokens=tokens,
+        access=access,
         allowed_hosts=options["hosts"],
         announce=announce,
         on_stop=stop,

@@ -32,8 +32,8 @@ from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 _LAST_PORT = 65_535
 
 _GROUPS = {
-    "Tasks": ("tasksets", "split", "allow", "tries", "limits", "reload"),
-    "HTTP": ("http", "tokens", "token_file", "operator_token_file"),
+    "Tasks": ("tasksets", "split", "allow", "limits", "reload"),
+    "HTTP": ("http", "oauth", "tokens", "token_file", "operator_token_file"),
     "Record": ("reward", "look"),
     "Beside MCP": ("wires", "live"),
     "Operation": ("replica", "log_level"),
@@ -75,6 +75,12 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     return value.rstrip("/")
 
 
+def _issuer(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value and not value.startswith(("https://", "http://")):
+        raise click.BadParameter(f"{value!r} is no issuer's address. Put SOURCE before --oauth.")
+    return value
+
+
 @click.command(
     cls=Command,
     groups=_GROUPS,
@@ -105,6 +111,14 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
 @click.option(
+    "--oauth",
+    metavar="[ISSUER]",
+    is_flag=False,
+    flag_value="",
+    callback=_issuer,
+    help="Let people sign in over HTTP, here or at an ISSUER (put after SOURCE).",
+)
+@click.option(
     "--token",
     "tokens",
     multiple=True,
@@ -126,7 +140,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     metavar="URL",
     callback=_public_url,
     hidden=True,
-    help="Its public address behind a proxy; links use it.",
+    help="Its public address behind a proxy; links and sign-in use it.",
 )
 @allow_option
 @store_option
@@ -147,6 +161,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--tries",
     type=WholeNumber(1),
     metavar="N",
+    hidden=True,
     help="How often one caller may start the same task.",
 )
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
@@ -224,6 +239,8 @@ def command(ctx: click.Context, **options: Any) -> None:
             "--reload follows files, and a bridged environment has its own "
             "server. Leave out --reload."
         )
+    if options["oauth"] is not None and not options["http"]:
+        raise click.UsageError("--oauth is for --http; name an address.")
     service("refuse alone")(options)
     options["greeted"] = _configured_arguments(ctx) if _is_watched(options) else None
     if options["greeted"] is not None:

@@ -17,14 +17,14 @@ class Served:
         sessions: The registry of its sessions.
         options: The options of the command, by name.
         hosts: The Host headers that its HTTP address accepts; None over stdio.
-        tokens: The bearer tokens of its HTTP address, with their principals.
+        access: The credentials of its HTTP address; None if it asks for none.
         argument: The text after `NAME=` of `--wire`; empty without one.
     """
 
     sessions: Any
     options: Mapping[str, Any]
     hosts: Any = None
-    tokens: Mapping[str, str] | None = None
+    access: Any = None
     argument: str = ""
 
 

@@ -29,7 +29,7 @@ from hud_mcp.server.stdio.frames import (
     read_message,
     tidied,
 )
-from hud_mcp.server.web.auth import PlainHosts, Tokens
+from hud_mcp.server.web.auth import Hosts, PlainHosts, Tokens
 from hud_mcp.server.web.listener import WebServer
 
 __all__ = ["PATH", "Forms", "Front", "http_app", "serve_http"]
@@ -271,7 +271,7 @@ class Front(Protocol):
         *,
         address: str,
         path: str,
-        tokens: Mapping[str, str],
+        access: Tokens | None,
         security: TransportSecuritySettings,
         max_body_bytes: int,
     ) -> ASGIApp:
@@ -281,7 +281,7 @@ class Front(Protocol):
             app: The MCP server's app.
             address: The address of the listener.
             path: The path of MCP.
-            tokens: Secret to principal.
+            access: The credentials of callers; None if the server asks for none.
             security: The accepted hosts and origins.
             max_body_bytes: The largest accepted request.
         """
@@ -302,7 +302,7 @@ async def serve_http(
     *,
     host: str,
     port: int,
-    tokens: Mapping[str, str] | None = None,
+    access: Tokens | None = None,
     allowed_hosts: tuple[str, ...] = (),
     announce: Callable[[str], None],
     on_stop: Callable[[signal.Signals | None], Awaitable[None]],
@@ -317,8 +317,7 @@ async def serve_http(
         server: The server.
         host: The address to listen on.
         port: The port; 0 for any free one.
-        tokens: Secret to principal. A client with one of them as its bearer token is that
-            principal, and sees no other's sessions. Required unless the host is loopback.
+        access: The credentials of callers. Required unless the host is loopback.
         allowed_hosts: More accepted values of the Host header, with port or `:*`.
         announce: Called with the URL once requests are answered.
         on_stop: Called with the ending signal while running requests can still be answered, to end
@@ -332,22 +331,24 @@ async def serve_http(
         The signal that ended it. The process's exit status is the caller's business.
 
     Raises:
-        HudMcpError: The host is not loopback and there is no token, or the port is taken.
+        HudMcpError: The host is not loopback and anybody may call, or the port is taken.
         StoreFailed: The front cannot begin.
     """
-    if not is_loopback(host) and not tokens:
+    if not is_loopback(host) and access is None:
         raise HudMcpError(
-            f"{host} is open to other machines; give a --token (or HUD_MCP_TOKEN), or listen on "
-            "127.0.0.1."
+            f"{host} is open to other machines; give a --token (or HUD_MCP_TOKEN) or --oauth, or "
+            "listen on 127.0.0.1."
         )
     listener = listen(host, port)
     bound = port_of(listener)
-    allowed_hosts = (*allowed_hosts, *(front.hosts if front is not None else ()))
+    identity = None if access is None else access.identity
+    asked = [each for each in (front, identity) if each is not None]
+    allowed_hosts = (*allowed_hosts, *(name for each in asked for name in each.hosts))
     app: Any = http_app(
         server,
         host=host,
         port=bound,
-        tokens=tokens or {},
+        access=access,
         allowed_hosts=allowed_hosts,
         max_body_bytes=max_body_bytes,
     )
@@ -358,10 +359,13 @@ async def serve_http(
             app,
             address=address,
             path=PATH,
-            tokens=tokens or {},
+            access=access,
             security=_security(host, bound, allowed_hosts),
             max_body_bytes=max_body_bytes,
         )
+    app = _readable_by_pages(app, _security(host, bound, allowed_hosts))
+    if identity is not None:  # its paths are for pages of every origin
+        app = identity.around(app, address=address, path=PATH, hosts=Hosts(host, allowed_hosts))
 
     async def stop() -> None:
         if front is not None:
@@ -369,7 +373,7 @@ async def serve_http(
         await on_stop(web.signal)
 
     web = WebServer(
-        PlainHosts(_readable_by_pages(app, _security(host, bound, allowed_hosts))),
+        PlainHosts(app),
         on_ready=lambda: announce(f"{address}{PATH}"),
         on_stop=stop,
         lifespan=True,
@@ -387,7 +391,7 @@ def http_app(
     *,
     host: str,
     port: int,
-    tokens: Mapping[str, str],
+    access: Tokens | None,
     allowed_hosts: tuple[str, ...] = (),
     max_body_bytes: int,
 ) -> Any:
@@ -397,7 +401,7 @@ def http_app(
         server: The server.
         host: The clients' name for it.
         port: The port in the clients' requests.
-        tokens: As for `serve_http`.
+        access: As for `serve_http`.
         allowed_hosts: More accepted values of the Host header.
         max_body_bytes: The largest accepted request.
     """
@@ -406,7 +410,7 @@ def http_app(
         host=host,
         max_request_body_size=max_body_bytes,
         transport_security=_security(host, port, allowed_hosts),
-        **_authentication(tokens, f"http://{shown_host(host)}:{port}"),
+        **_authentication(access, f"http://{shown_host(host)}:{port}"),
     )
     app.add_middleware(Forms, path=PATH, max_body_bytes=max_body_bytes)
     return app
@@ -424,11 +428,11 @@ def _readable_by_pages(app: ASGIApp, security: TransportSecuritySettings) -> ASG
     )
 
 
-def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:
-    if not tokens:
+def _authentication(access: Tokens | None, url: str) -> dict[str, Any]:
+    if access is None:
         return {}
     auth = AuthSettings(issuer_url=AnyHttpUrl(url), resource_server_url=None)
-    return {"auth": auth, "token_verifier": Tokens(tokens)}
+    return {"auth": auth, "token_verifier": access}
 
 
 def _security(host: str, port: int, more: tuple[str, ...]) -> TransportSecuritySettings:

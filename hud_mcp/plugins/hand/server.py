@@ -16,6 +16,7 @@ from hud_mcp.base.process import Deadline
 from hud_mcp.plugins.hand.place import Lock, Notes, Place
 from hud_mcp.server.app import build_server
 from hud_mcp.server.http import http_app
+from hud_mcp.server.web.auth import Tokens
 from hud_mcp.server.web.listener import WebServer
 from hud_mcp.session.caller import digest_token
 from hud_mcp.session.finding import MOST
@@ -50,7 +51,7 @@ async def serve_by_hand(
 
     app = http_app(
         build_server(sessions, image="png"), host="localhost", port=0,
-        tokens={place.token(): USER}, max_body_bytes=4 * sessions.limits.argument_bytes,
+        access=Tokens({place.token(): USER}), max_body_bytes=4 * sessions.limits.argument_bytes,
     )  # fmt: skip
     web = WebServer(app, on_ready=on_ready, on_stop=stop, lifespan=True)
     try:

@@ -355,13 +355,13 @@ _CALL = "tools/call"
 # Its types are loose: a program that serves the channel alone loads no server of MCP.
 
 
-def serve_operations(server: Any, operations: Operations) -> None:
-    """Perform operations for callers with the credential; for others they do not exist."""
+def serve_operations(server: Any, operations: Operations, may_operate: Callable[[], bool]) -> None:
+    """Perform operations for callers with the credential, or in an operator's request."""
     entry = server.get_request_handler(_CALL)
 
     async def call(ctx: Any, params: "types.CallToolRequestParams") -> Any:
         credential: Any = (params.meta or {}).get(CREDENTIAL)
-        if params.name in OPERATIONS and operations.admits(credential):
+        if params.name in OPERATIONS and (operations.admits(credential) or may_operate()):
             return await _perform(operations, params)
         return await entry.handler(ctx, params) if entry is not None else None
 

@@ -67,10 +67,10 @@ class _Unknown(Exception):  # as the project's errors are named
 
 
 def openenv_routes(
-    sessions: Sessions, *, hosts: Hosts, tokens: Mapping[str, str], image: ImageFormat
+    sessions: Sessions, *, hosts: Hosts, access: Tokens | None, image: ImageFormat
 ) -> list[BaseRoute]:
-    """Return the routes of OpenEnv's wire. `tokens` has MCP's principals by their tokens."""
-    face = _Face(sessions, hosts, tokens, image)
+    """Return the routes of OpenEnv's wire. `access` has the credentials of MCP's callers."""
+    face = _Face(sessions, hosts, access, image)
     return [
         Route("/health", face.open(face.health)),
         Route("/metadata", face.known(face.metadata)),
@@ -94,13 +94,13 @@ Answer = Callable[[Request, Caller], Awaitable[Any]]
 
 class _Face:
     def __init__(
-        self, sessions: Sessions, hosts: Hosts, tokens: Mapping[str, str], image: ImageFormat
+        self, sessions: Sessions, hosts: Hosts, access: Tokens | None, image: ImageFormat
     ) -> None:
         self._sessions = sessions
         self._tools = LocalTools(sessions, image=image)
         self._places = Places(self._tools)
         self._hosts = hosts
-        self._tokens = Tokens(tokens) if tokens else None
+        self._tokens = access
         self._talking = 0
 
     def open(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
@@ -340,7 +340,7 @@ def _routes(served: Served) -> list[Any]:
     return openenv_routes(
         served.sessions,
         hosts=served.hosts,
-        tokens=served.tokens or {},
+        access=served.access,
         image=served.options["image"],
     )
 

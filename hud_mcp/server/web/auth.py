@@ -10,7 +10,9 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -19,7 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hud_mcp.base.listening import is_loopback
 from hud_mcp.session.caller import OPERATOR, Caller, digest_token, read_session_token
 
-__all__ = ["POLICY", "Auth", "Hosts", "PlainHosts", "Reader", "Tokens", "caller_of_token"]
+__all__ = ["HOLDER", "POLICY", "Auth", "Hosts", "Identity", "PlainHosts", "Reader", "Tokens",
+           "caller_of_token", "may_operate"]  # fmt: skip
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -216,21 +219,52 @@ def _is_address(name: str) -> bool:
 _SESSION = "hud-mcp/session:"
 """The start of the scope of a token that opens one session, before the digest of its id."""
 
+HOLDER = "hud-mcp/holder"
+"""The claim of a token that changes: the text by which its holder's sessions are known."""
+
 
 def caller_of_token(token: AccessToken | None) -> Caller:
     """Return the caller of a token, with the only session that it opens, if it is an agent's."""
     if token is None:
         return Caller()
     named = next((s.removeprefix(_SESSION) for s in token.scopes if s.startswith(_SESSION)), None)
-    kept = digest_token(token.token) if named is None else None
+    holder = (token.claims or {}).get(HOLDER, token.token)
+    kept = digest_token(holder) if named is None else None
     return Caller(principal=token.client_id, session=named, token_digest=kept)
 
 
-class Tokens:
-    """Static bearer tokens, compared in constant time, and the session tokens made from them."""
+OPERATE = "operate"
+"""The scope of an operator's token."""
 
-    def __init__(self, tokens: Mapping[str, str]) -> None:
+
+def may_operate() -> bool:
+    """Whether the running request has an operator's token."""
+    token = get_access_token()
+    return token is not None and OPERATE in token.scopes
+
+
+class Identity(Protocol):
+    """A plugin's knowledge of callers: it reads tokens that it gave out, or that an issuer did."""
+
+    hosts: tuple[str, ...]  # more accepted values of the Host header
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return the access of a token, or None."""
+
+    def around(self, app: ASGIApp, *, address: str, path: str, hosts: Hosts) -> ASGIApp:
+        """Return the app that tells clients of a server at `address` how to get a token."""
+        ...
+
+
+class Tokens:
+    """Static bearer tokens, compared in constant time, and the session tokens made from them.
+
+    An identity reads all other tokens.
+    """
+
+    def __init__(self, tokens: Mapping[str, str], identity: Identity | None = None) -> None:
         self._tokens = tokens
+        self.identity = identity
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the access of a token, or None."""
@@ -238,7 +272,10 @@ class Tokens:
         for secret, principal in self._tokens.items():
             if secrets.compare_digest(secret.encode(), token.encode()):
                 found = AccessToken(token=token, client_id=principal, scopes=[], subject=principal)
-        return found or self._of_one_session(token)
+        found = found or self._of_one_session(token)
+        if found is None and self.identity is not None:
+            return await self.identity.verify_token(token)
+        return found
 
     def _of_one_session(self, token: str) -> AccessToken | None:
         made_from = [s for s, principal in self._tokens.items() if principal != OPERATOR]

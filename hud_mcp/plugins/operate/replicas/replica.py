@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -76,7 +76,7 @@ class Replica:
         announced: Announced,
         *,
         secret: Secret,
-        tokens: Mapping[str, str],
+        access: Tokens | None,
         max_body_bytes: int,
     ) -> None:
         self.sessions = sessions
@@ -87,7 +87,7 @@ class Replica:
         self.requests = 0
         self._secret = secret
         self._once = Once()
-        self._tokens = Tokens(tokens) if tokens else None
+        self._tokens = access
         self._most = max_body_bytes
         self._forwarding = Forwarding(secret)
         self._connections = Connections(self.records)

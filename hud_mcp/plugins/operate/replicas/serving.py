@@ -5,7 +5,7 @@ import logging
 import socket
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.operate.replicas.forwarding import Secret
 from hud_mcp.plugins.operate.replicas.message import Announced
 from hud_mcp.plugins.operate.replicas.replica import Replica
+from hud_mcp.server.web.auth import Tokens
 from hud_mcp.session.events import Phase
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
@@ -50,7 +51,7 @@ class ReplicaServing:
         *,
         address: str,
         path: str,
-        tokens: Mapping[str, str],
+        access: Tokens | None,
         security: TransportSecuritySettings,
         max_body_bytes: int,
     ) -> ASGIApp:
@@ -63,7 +64,7 @@ class ReplicaServing:
             self.sessions,
             Announced(self.advertised or address, self.tag),
             secret=Secret(self.secret.encode()),
-            tokens=tokens,
+            access=access,
             max_body_bytes=max_body_bytes,
         )
         await self._replica.begin()

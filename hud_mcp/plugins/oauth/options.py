@@ -1,0 +1,107 @@
+"""The option `--oauth` of `hud-mcp serve`: the identity that it asks for, checked at the start."""
+
+import os
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from hud_mcp.base.listening import is_loopback
+from hud_mcp.errors import HudMcpError, NotInstalled
+from hud_mcp.plugins.oauth import libraries, surfaces
+from hud_mcp.plugins.oauth.people import Passcode, PasswordFile, People
+from hud_mcp.plugins.oauth.settings import (
+    PASSCODE,
+    REGISTRATION,
+    Settings,
+    read_issuer,
+    users_file,
+)
+
+_PASSCODE_CHARS = 8
+"""Shorter passcodes are guessed, however slowly."""
+
+
+async def read_identity(options: dict[str, Any], sessions: Any, host: str) -> Any:
+    """Return the identity that `--oauth` asks for; None without the option.
+
+    Raises:
+        HudMcpError: The public address, the people, the issuer or a variable is wrong.
+        NotInstalled: The extra is missing.
+    """
+    passcode = os.environ.pop(PASSCODE, None)  # every child inherits what is left there
+    issuer: str | None = options["oauth"]
+    if issuer is None:
+        return None
+    public = _public(options["public_url"], host)
+    _check_installed()
+    if issuer:
+        _check_tls("--oauth", issuer)
+        identity = surfaces.OuterIssuer(read_issuer(public, issuer))
+    else:
+        is_open = _is_open(os.environ.get(REGISTRATION))
+        settings = Settings(public, _people(passcode), is_open=is_open)
+        identity = surfaces.AuthorizationServer(settings, sessions.store.database)
+    await identity.prepare()
+    return identity
+
+
+def _public(url: str | None, host: str) -> str | None:
+    """Return the public address, which has TLS unless it is on loopback."""
+    if url is None:
+        if is_loopback(host):
+            return None
+        raise HudMcpError(
+            f"--oauth on {host} needs the address by which clients reach the server; give "
+            "--set public_url=https://tasks.example.com."
+        )
+    _check_tls("public_url", url)
+    return url
+
+
+def _check_tls(option: str, url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not _is_loopback(parts.hostname or ""):
+        raise HudMcpError(
+            f"{option} is {url}, and anybody on the way could read what people send there; give "
+            "one that begins with https://."
+        )
+
+
+def _check_installed() -> None:
+    try:
+        _ = libraries.PasswordHasher, libraries.jwt.PyJWK
+    except (ImportError, AttributeError):
+        raise NotInstalled("--oauth needs argon2-cffi and PyJWT; install hud-mcp[oauth].") from None
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine's own for every client (RFC 8252, 7.3)."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _people(passcode: str | None) -> People:
+    if passcode is not None:
+        if len(passcode) < _PASSCODE_CHARS:
+            raise HudMcpError(
+                f"{PASSCODE} needs at least {_PASSCODE_CHARS} characters; make one with "
+                "`openssl rand -hex 16`."
+            )
+        return Passcode.of(passcode)
+    people = PasswordFile(users_file())
+    if not people.all():
+        raise HudMcpError(
+            f"--oauth knows nobody who could sign in: {people.path} has no names. Add one with "
+            f"`hud-mcp users add NAME`, or give one passcode by {PASSCODE}."
+        )
+    return people
+
+
+def _is_open(given: str | None) -> bool:
+    if given not in (None, "", "open", "closed"):
+        raise HudMcpError(f"{REGISTRATION}={given}: it is `open` or `closed`.")
+    return given != "closed"

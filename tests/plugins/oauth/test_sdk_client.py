@@ -1,0 +1,105 @@
+"""The SDK's own client signs in to a server in another process, and earns a reward there."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.auth import OAuthClientProvider, TokenStorage
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+)
+from peers import PATIENCE_S, http_server
+from pydantic import AnyUrl
+from signing_in import BACK, consent, password_lines, query_of
+
+pytestmark = pytest.mark.anyio
+
+COUNT = {"template": "count", "arguments": {"word": "lamp", "letter": "a"}}
+
+
+class Kept(TokenStorage):
+    """What a client keeps between two starts."""
+
+    tokens: OAuthToken | None = None
+    client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """The tokens."""
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep them."""
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """The registered client."""
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep it."""
+        self.client = client_info
+
+
+class Browser:
+    """A browser of Ann's, who allows what she is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, str]] = []
+        self._answer = AuthorizationCodeResult(code="")
+
+    async def open(self, url: str) -> None:
+        """Open the page that the client names, and answer it."""
+        self.asked.append(query_of(url))
+        self._answer = AuthorizationCodeResult(**await consent(url))
+
+    async def answer(self) -> AuthorizationCodeResult:
+        """What the browser brings back to the client."""
+        return self._answer
+
+
+def provider(url: str, kept: Kept, browser: Browser) -> OAuthClientProvider:
+    """The SDK's half of OAuth."""
+    metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(BACK)], client_name="A test")
+    return OAuthClientProvider(url, metadata, kept, browser.open, browser.answer)
+
+
+async def call(auth: Any, url: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Call one tool as a client that starts for it."""
+    with anyio.fail_after(PATIENCE_S):
+        async with httpx2.AsyncClient(auth=auth, timeout=PATIENCE_S) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport) as client:
+                found = (await client.call_tool(tool, arguments)).structured_content
+    assert found is not None
+    return found
+
+
+async def test_the_sdks_client_signs_in_and_finishes_a_task(tmp_path: Path) -> None:
+    """It discovers, registers, asks for `work`, and is Ann: over two clients and a restart."""
+    users = tmp_path / "users"
+    users.write_text(password_lines())
+    env = {"HUD_MCP_OAUTH_USERS": str(users)}
+    kept, browser = Kept(), Browser()
+    with http_server(tmp_path, ["letter_count"], "--oauth", env=env) as server:
+        port = server.url.rpartition(":")[2].partition("/")[0]
+        auth = provider(server.url, kept, browser)
+        task = await call(auth, server.url, "start_task", COUNT)
+        assert browser.asked[0]["scope"] == "work"
+        assert browser.asked[0]["resource"] == server.url
+    options = ("--oauth", "--http", f"127.0.0.1:{port}")
+    with http_server(tmp_path, ["letter_count"], *options, env=env) as server:
+        again = provider(server.url, kept, browser)
+        rows = await call(again, server.url, "task_status", {"list": True})
+        assert [each["state"] for each in rows["sessions"]] == ["waiting"]
+        assert len(browser.asked) == 1, "the tokens outlived the server"
+        other = provider(server.url, Kept(), browser)
+        answer = {"session": task["session"], "answer": "1"}
+        assert (await call(other, server.url, "response", answer))["reward"] == 1.0
+        assert len(browser.asked) == 2

@@ -75,6 +75,8 @@ async def play_in_an_editor(
             client = acp.connect_to_agent(Editor(), process.stdin, process.stdout)
             await client.initialize(protocol_version=1)
             begun = await client.new_session(cwd=str(home), mcp_servers=servers_of(settings))
+            if begun.modes is not None:  # with none, a model may judge calls in place of a person
+                await client.set_session_mode(mode_id="default", session_id=begun.session_id)
             said = [acp.text_block("Play count-r-strawberry.")]
             while (reward := await reward_in(store)) is None:
                 # An agent may begin to work before its servers are there.

@@ -1,16 +1,21 @@
 """Agents of the protocol from npm work through a gateway, with a provider of this machine."""
 
+import asyncio
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from editor import play_in_an_editor
+from provider_server import Asked, Call, Says, provider_server
 from test_gateway_programs import AGENTS, ROWS, made_place
 
 pytestmark = pytest.mark.peers
 
 ROOT = Path(__file__).resolve().parents[2]
+BINS = ROOT / ".venv-programs" / "node_modules" / ".bin"
 PACKAGES = {
     "acp:claude": "@agentclientprotocol/claude-agent-acp@^0.101",
     "acp:codex": "@agentclientprotocol/codex-acp@^2.6",
@@ -78,3 +83,42 @@ def test_a_budget_ends_an_agent_of_the_protocol(program: str, tmp_path: Path) ->
         assert place.server.asked == []
     (run,) = place.runs()
     assert "--max-cost-per-run" in (run.error or ""), done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def claude(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command of Claude's agent, as an editor starts it."""
+    installed("acp:claude", tmp_path_factory.mktemp("npm"))
+    return [str(BINS / "claude-agent-acp")]
+
+
+def test_an_editor_s_agent_plays_a_task_by_our_server(claude: list[str], tmp_path: Path) -> None:
+    """The editor hands it the servers of its settings; nobody tells it which tool to call."""
+    begun: list[Asked] = []
+
+    def script(asked: Asked) -> Says:
+        named = {name.rpartition("__")[2]: name for name in asked.heard.tools}
+        if wait := named.get("WaitForMcpServers"):
+            return Says("I wait.", (Call(wait, {}),))
+        if "start_task" not in named:
+            return Says("A title, or the servers are not there yet.")
+        begun.append(asked)
+        if len(begun) == 1:
+            return Says("I begin.", (Call(named["start_task"], {"task": "count-r-strawberry"}),))
+        if len(begun) == 2:
+            return Says("I answer.", (Call(named["response"], {"answer": "3"}),))
+        return Says("Done.")
+
+    async def play() -> float:
+        variables = {
+            "HOME": str(tmp_path), "PATH": f"{BINS}{os.pathsep}{os.environ['PATH']}",
+            "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-of-the-test",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false",
+            "MCP_TIMEOUT": "200000",
+            "IS_SANDBOX": "1",  # without it, it does not start under root
+        }  # fmt: skip
+        return await play_in_an_editor(tmp_path, claude, variables)
+
+    with provider_server(script) as server:
+        assert asyncio.run(play()) == 1.0
+    assert len(server.asked) >= 2

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
@@ -52,6 +53,7 @@ class Surroundings:
         self._model = model
         self._note = note
         self._user = 0
+        self._prefix: Sequence[str] | None = None
         self.folder = Path()
         self.variables: dict[str, str] = {}
 
@@ -109,18 +111,23 @@ class Surroundings:
         """
         if self._model is None:
             return list(command)
-        if _IS_ROOT:
-            place = (folder or Path()).resolve()
-            files = _files_of(command, place)
-            as_nobody = [*_hidden(*_views((place, self.folder), files)), *_AS_NOBODY]
-            tried = [*as_nobody, "/bin/sh", "-c", _READS, str(place), *map(str, files)]
-            for self._user in (NOBODY, 0):
-                for path in (self.folder, *self.folder.rglob("*")):
-                    os.chown(path, self._user, self._user, follow_symlinks=False)
-                if self._user and hides_processes() and _succeeds(tried):
-                    return [*as_nobody, *command]
-            _note_once(self._note, _AS_ROOT)
-        return [*_hidden(), *command] if hides_processes() else list(command)
+        if self._prefix is None:  # once: later on the program may have put links into its folder
+            self._prefix = _hidden() if hides_processes() else ()
+            if _IS_ROOT:
+                self._leave_root(command, (folder or Path()).resolve())
+        return [*self._prefix, *command]
+
+    def _leave_root(self, command: Sequence[str], place: Path) -> None:
+        files = _files_of(command, place)
+        as_nobody = [*_hidden(*_views((place, self.folder), files)), *_AS_NOBODY]
+        tried = [*as_nobody, "/bin/sh", "-c", _READS, str(place), *map(str, files)]
+        for self._user in (NOBODY, 0):
+            for path in (self.folder, *self.folder.rglob("*")):
+                os.chown(path, self._user, self._user, follow_symlinks=False)
+            if self._user and hides_processes() and _succeeds(tried):
+                self._prefix = as_nobody
+                return
+        _note_once(self._note, _AS_ROOT)
 
 
 _AS_ROOT = "The agent runs as root, which reads all: nobody can start it. docs/gateway.md says why."
@@ -141,9 +148,9 @@ def _files_of(command: Sequence[str], folder: Path) -> dict[Path, None]:
     found: dict[Path, None] = {}
     for word in words:
         file = Path(shutil.which(word) or folder / word)
-        if file.is_file() and file not in found:
+        if os.path.isfile(file) and file not in found:  # noqa: PTH113  # too long a word is no error
             found |= dict.fromkeys((file, file.resolve()))
-            with file.open("rb") as content:
+            with suppress(OSError), file.open("rb") as content:
                 if (first := content.readline(1_000)).startswith(b"#!"):
                     words += first[2:].decode(errors="replace").split()
     return found

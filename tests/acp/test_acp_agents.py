@@ -237,10 +237,10 @@ async def test_files_of_this_machine_are_not_served(place: Place) -> None:
 @pytest.mark.long
 async def test_an_agent_without_an_end_is_asked_to_stop_and_then_killed(place: Place) -> None:
     """With everything that it started."""
-    run = await place.run("never ends", timeout_s=25)
+    run = await place.run("never ends", timeout_s=60)  # of which the start takes a part
     assert "--timeout" in (run.error or "")
     assert place.told("cancelled") == ["s-1"]
-    await place.run("deaf", timeout_s=25)
+    await place.run("deaf", timeout_s=60)
     (child,) = place.told("child")
     assert not psutil.pid_exists(child) or (psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
 

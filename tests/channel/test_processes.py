@@ -221,6 +221,7 @@ async def test_serving_is_at_home_on_a_worker_thread(tmp_path: Path) -> None:
     own_the_main_thread()
 
 
+@pytest.mark.long
 async def test_a_signal_during_the_hooks_ends_the_server(tmp_path: Path, gate: Gates) -> None:
     """Also one that waits for something that never comes."""
     never = gate("never")

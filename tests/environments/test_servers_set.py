@@ -35,7 +35,7 @@ def test_each_server_has_its_rows() -> None:
         assert 3 <= row.metadata["steps"] - 1 <= 15, row.id  # the last one is the answer
 
 
-@pytest.mark.parametrize("agent", ["oracle", "nop"])
+@pytest.mark.parametrize("agent", ["oracle", pytest.param("nop", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "only",
     [

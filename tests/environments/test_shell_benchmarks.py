@@ -179,7 +179,7 @@ async def test_rows_that_do_not_run_in_a_sandbox_say_why(tmp_path: Path) -> None
 SETUP = "#!/bin/bash\nrm -rf {0}\nmkdir -p {0}/a\necho one > {0}/a/x.txt\necho two > {0}/y.txt\n"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("system", "root"), [(1, "/testbed"), (2, "/system"), (3, "/workspace")])
 async def test_the_gold_command_has_the_whole_reward(
     tmp_path: Path, system: int, root: str

@@ -84,7 +84,7 @@ async def test_a_browser_is_used_by_its_text_and_shows_itself_where_asked(tmp_pa
     assert all(step.screenshot is not None for step in record.steps), "people see every step"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 async def test_a_caller_chooses_against_the_server_s_option(way: Way, tmp_path: Path) -> None:
     """Text, picture or both come as the call says, in each transport and era."""
     options = ((BOARD,), "--look", "text")

@@ -49,7 +49,7 @@ async def jobs_of(path: Path) -> dict[str, list[str]]:
         await store.close()
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_a_caller_with_a_token_finds_its_sessions_and_no_neighbour_does(
     tmp_path: Path, era: str

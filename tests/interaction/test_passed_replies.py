@@ -63,7 +63,7 @@ async def test_each_block_of_another_servers_reply_reaches_the_client(
     assert (done.error, failed.error) == (None, "refused: nothing")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("says", "outcome"), [("as ever", "open"), ("otherwise", "ended")])
 async def test_a_repeated_call_that_answers_otherwise_loses_the_session(
     tmp_path: Path, says: str, outcome: str

@@ -97,6 +97,7 @@ async def seen_of(peer: Peer, task: str) -> tuple[str, str]:
     return "\n".join(shown), session
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_no_answer_of_a_public_set_reaches_a_client(
     tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ def test_a_file_named_like_a_module_breaks_no_server(tmp_path: Path) -> None:
     assert "RuntimeError" not in done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_an_agent_of_a_person_s_own_begins_there_too(tmp_path: Path) -> None:
     """What works on a task is begun in the same folder."""
     (tmp_path / "enum.py").write_text("raise RuntimeError('this is not the enum of Python')\n")

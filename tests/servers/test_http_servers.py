@@ -182,7 +182,7 @@ async def test_a_strange_server_elsewhere_is_told_in_a_sentence(how: str, tmp_pa
     assert not (tmp_path / "other" / "requests").exists()
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("place", ROUTED)
 async def test_headers_repeat_the_arguments_that_a_schema_marks(place: str, tmp_path: Path) -> None:
     """A server of the newer era refuses a call without them; values have any letters."""

@@ -155,7 +155,7 @@ async def hold(peer: Peer, session: str, tool: str = "book", **more: Any) -> Any
         )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 async def test_a_waiting_call_goes_on_by_its_own_token_alone(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -102,7 +102,7 @@ def running(folder: Path) -> bool:
     return str(folder / "asking_server.py") in listed
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_question_that_waits_too_long_is_dismissed(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -156,7 +156,7 @@ async def dismissed(world: ToolServerWorld) -> None:
     await until(has_ended)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", ERAS)
 async def test_agents_of_a_job_are_asked_nothing(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -44,6 +44,7 @@ def play(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_robot_is_drawn_without_a_display(tmp_path: Path) -> None:
     """What draws is found and kept; the text names joints, and MuJoCo leaves no log behind."""
     for _ in range(2):

@@ -300,6 +300,7 @@ async def test_an_honest_solution_of_a_shipped_task_gets_it(name: str, tmp_path:
     assert messy.reward == 1.0 or shipped.every_file_counts, messy.error
 
 
+@pytest.mark.long
 def test_every_shipped_environment_with_a_shell_is_attacked() -> None:
     """One that is added later is named here, or this fails."""
     if find_spec("miniwob") is None:

@@ -342,30 +342,41 @@ async def run_tool(
         shown = tool_observation(value, look)
         draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
-        interrupted = isinstance(exc, asyncio.CancelledError)
-        life.fail(draft, exc, f"while {tool.name} ran", interrupted=interrupted)
-        world.note_tool(tool)
-        # A tool that raises SystemExit must not end the server.
-        theirs = isinstance(exc, Exception | SystemExit)
-        ours = isinstance(exc, HudMcpError) or not theirs
-        if not ours:
-            draft.fail(f"{tool.name} failed: {draft.error}", interrupted=interrupted)
-            logger.exception("tool %s raised", tool.name)
-        await life.journal.keep(draft)
-        if ours:
+        if await _fail(life, draft, tool, exc):
             raise
         raise ActionFailed(draft.error or "") from None
     draft.performed = 1
     draft.observation = Observation(text=shown.text or "", image=seen.image)
     reply = value if isinstance(value, ToolReply) else None
     if reply is not None:
-        draft.info[REPLY] = tool.kept(reply)
-        draft.started_at = reply.began_at or draft.started_at
-        draft.error = clip(shown.text or "It failed.", _ERROR_CHARS) if reply.is_error else None
         draft.observation = Observation(text=shown.text or "", image=seen.image or shown.image)
+        _keep(draft, tool, reply)
     await (life.journal.add(draft) if moves is None else _tell(life, moves, draft))
     notes = tuple(draft.notes)
     return Stepped(TaskResult(observation=shown), performed=1, notes=notes, reply=reply)
+
+
+async def _fail(life: Life, draft: Draft, tool: Tool, exc: BaseException) -> bool:
+    """Record the step of a tool that raised; return whether the exception is ours."""
+    interrupted = isinstance(exc, asyncio.CancelledError)
+    life.fail(draft, exc, f"while {tool.name} ran", interrupted=interrupted)
+    life.world.note_tool(tool)
+    # A tool that raises SystemExit must not end the server.
+    theirs = isinstance(exc, Exception | SystemExit)
+    ours = isinstance(exc, HudMcpError) or not theirs
+    if not ours:
+        draft.fail(f"{tool.name} failed: {draft.error}", interrupted=interrupted)
+        logger.error("tool %s raised", tool.name, exc_info=exc)
+    await life.journal.keep(draft)
+    return ours
+
+
+def _keep(draft: Draft, tool: Tool, reply: ToolReply) -> None:
+    """Put a server's reply, with its time and its error, into the step of its call."""
+    shown = None if draft.observation is None else draft.observation.text
+    draft.info[REPLY] = tool.kept(reply)
+    draft.started_at = reply.began_at or draft.started_at
+    draft.error = clip(shown or "It failed.", _ERROR_CHARS) if reply.is_error else None
 
 
 async def ask(life: Life, method: str, params: dict[str, Any]) -> Any:

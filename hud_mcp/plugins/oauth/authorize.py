@@ -74,6 +74,9 @@ class Authorize:
         try:
             return await answer(request, self._read(given, client, uri))
         except Refused as exc:
+            # Anybody may register any site: a link here must not lead there (RFC 9700, 4.11.2).
+            if uri.startswith("https:") and exc.error != "access_denied":
+                return refusal_page(str(exc))
             return self._back(uri, state, error=exc.error, error_description=str(exc))
 
     def _back(self, uri: str, state: str | None, **answer: str) -> Response:

@@ -17,8 +17,7 @@ from hud_mcp.plugins.oauth.web import error_answer
 from hud_mcp.server.web.auth import Hosts
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
-_OPERATIONS = "hud-mcp/"
-"""The start of the name of a call that needs the scope `operate`."""
+_OPERATIONS = "hud-mcp/"  # begins the name of a call that needs the scope `operate`
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Verify = Callable[[str], Awaitable[AccessToken | None]]

@@ -14,6 +14,7 @@ from hud_mcp.plugins.oauth import libraries
 from hud_mcp.plugins.oauth.documents import Documents
 from hud_mcp.plugins.oauth.front import document_routes, in_front
 from hud_mcp.plugins.oauth.metadata import resource_metadata, resource_paths
+from hud_mcp.plugins.oauth.people import RESERVED
 from hud_mcp.plugins.oauth.settings import IssuerSettings, Place, hosts_of
 from hud_mcp.plugins.oauth.values import OPERATE, WORK, Refused
 from hud_mcp.server.web.auth import HOLDER, Hosts
@@ -156,8 +157,9 @@ def _metadata_places(issuer: str) -> list[str]:
 
 
 def _is_principal(text: str) -> bool:
-    """Whether a text can be a principal; none begins as this program's own do."""
-    return 0 < len(text) <= _PRINCIPAL_CHARS and text.isprintable() and text[0] != "#"
+    """Whether a text can be a principal, and is none of this program's own."""
+    own = text.startswith("#") or text in RESERVED
+    return 0 < len(text) <= _PRINCIPAL_CHARS and text.isprintable() and not own
 
 
 def _words(value: Any) -> list[str]:

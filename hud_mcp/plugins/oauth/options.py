@@ -33,6 +33,8 @@ async def read_identity(options: dict[str, Any], sessions: Any, host: str) -> An
     if issuer is None:
         return None
     public = _public(options["public_url"], host)
+    if public is None and options["replica"] is not None:
+        raise HudMcpError("Replicas with --oauth are one server: give all the same public_url.")
     _check_installed()
     if issuer:
         _check_tls("--oauth", issuer)

@@ -25,12 +25,11 @@ OWNER = "owner"
 """The principal of the single person with a passcode."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
-_RESERVED = frozenset({"token"})
+RESERVED = frozenset({"token"})
 """The principal of a bearer token without a name."""
 _OPERATOR = "operator"
 _PASSWORD_CHARS = 8
 _MOST_CHARS = 1024
-"""A longer password is refused before it is hashed."""
 _SALT = hashlib.sha256(b"hud-mcp passcode").digest()[:16]
 """The salt of a passcode. It is fixed, so that replicas agree; no hash of a passcode is stored."""
 
@@ -173,7 +172,7 @@ class PasswordFile:
         Raises:
             HudMcpError: The name or the password cannot be one, or the file cannot be written.
         """
-        if not _NAME.fullmatch(name) or name in _RESERVED:
+        if not _NAME.fullmatch(name) or name in RESERVED:
             raise HudMcpError(
                 f"{name!r} cannot be a name: it takes 1 to 64 of A-Z, a-z, 0-9, _, ., @, -, and "
                 "begins with a letter or a digit; `token` is taken."
@@ -236,7 +235,7 @@ def _parse(path: Path, text: str) -> Mapping[str, Person]:
         is_whole = (
             rest[:1] != [] and rest[0].startswith("$argon2") and rest[1:] in ([], [_OPERATOR])
         )
-        if not _NAME.fullmatch(name) or name in _RESERVED or not is_whole:
+        if not _NAME.fullmatch(name) or name in RESERVED or not is_whole:
             raise HudMcpError(
                 f"Line {number} of {path} is not NAME:HASH or NAME:HASH:operator; write it with "
                 "`hud-mcp users add NAME`."

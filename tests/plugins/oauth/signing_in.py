@@ -226,15 +226,15 @@ async def face(
         yield Face(http, server, app)
 
 
-async def consent(url: str, *, follow: bool = False) -> dict[str, str]:
-    """Allow what a client asks for, as Ann with a browser; return the answer to the client.
+async def consent(url: str, name: str = "ann", *, follow: bool = False) -> dict[str, str]:
+    """Allow what a client asks for, as a person with a browser; return the answer to the client.
 
     With `follow`, the browser also goes to the client.
     """
     async with httpx2.AsyncClient() as http:
         page = await http.get(url)
         (csrf,) = re.findall(r'name="csrf" value="([^"]+)"', page.text)
-        form = {"csrf": html.unescape(csrf), "name": "ann", "password": PASSWORD}
+        form = {"csrf": html.unescape(csrf), "name": name, "password": PASSWORD}
         reply = await http.post(url, data={**form, "decision": "allow"})
         assert reply.status_code == 303, reply.text
         if follow:

@@ -17,7 +17,7 @@ from hud_mcp.plugins.oauth.people import PasswordFile
 from hud_mcp.plugins.oauth.values import Refused
 from hud_mcp.store import Store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 @pytest.fixture
@@ -159,7 +159,6 @@ async def test_a_certificate_of_another_name_is_refused(here: Site) -> None:
         await here.documents().fetch(here.url("/client.json", host="other.example"))
 
 
-@pytest.mark.long
 async def test_a_site_that_says_nothing_is_left_after_a_while(here: Site) -> None:
     """And is not asked again at once."""
     documents = here.documents()

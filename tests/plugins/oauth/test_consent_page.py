@@ -16,7 +16,7 @@ from hud_mcp.plugins.oauth.people import PasswordFile
 from hud_mcp.server.web.listener import serving
 from hud_mcp.store import Store
 
-pytestmark = [pytest.mark.anyio, pytest.mark.browser]
+pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.long]
 
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 PHONE, DESK = {"width": 320, "height": 640}, {"width": 1280, "height": 800}
@@ -69,7 +69,6 @@ async def test_a_person_allows_it_by_keyboard_alone_on_a_phone_without_scripts(
     assert "code" in query_of(page.url)
 
 
-@pytest.mark.long
 async def test_a_person_says_no_with_one_press(browser: Browser, asked: str) -> None:
     """No field has to be filled in for it."""
     page = await opened(browser, asked)
@@ -97,7 +96,6 @@ async def test_axe_finds_nothing(
         await expect(page.get_by_role("alert")).to_be_visible()
 
 
-@pytest.mark.long
 async def test_the_page_is_shown_in_no_frame_of_another_page(browser: Browser, asked: str) -> None:
     """Nobody is led to press a button that they do not see."""
     page = await (await browser.new_context()).new_page()

@@ -12,7 +12,7 @@ from hud_mcp.plugins.oauth.people import Passcode, PasswordFile
 from hud_mcp.plugins.oauth.values import Bounds
 from hud_mcp.store import Store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 async def test_a_refresh_token_that_is_used_twice_ends_its_family(at: Face) -> None:
@@ -110,6 +110,18 @@ async def test_an_answer_goes_to_no_address_that_was_not_registered(at: Face, ur
     assert reply.status_code == 400
     assert "location" not in reply.headers
     assert "cannot be answered" in reply.text
+
+
+async def test_a_link_here_leads_to_no_site_that_anybody_registered(at: Face) -> None:
+    """Only a person's own answer sends a browser to a site."""
+    back = "https://evil.example/landing"
+    client_id = await at.client_id(redirect_uris=[back])
+    for wrong in ({"response_type": "token"}, {"scope": "none"}, {"code_challenge": "x"}):
+        reply = await at.open(at.asked(client_id, pkce()[1], redirect_uri=back, **wrong))
+        assert reply.status_code == 400
+        assert "location" not in reply.headers
+    denied = await at.answer(at.asked(client_id, pkce()[1], redirect_uri=back), decision="deny")
+    assert denied.headers["location"].startswith(f"{back}?error=access_denied")
 
 
 @each_of(

@@ -15,11 +15,12 @@ from mcp.shared.auth import (
     OAuthClientMetadata,
     OAuthToken,
 )
-from peers import PATIENCE_S, http_server
+from mcp.shared.exceptions import MCPError
+from peers import LEGACY, PATIENCE_S, http_peer, http_server
 from pydantic import AnyUrl
 from signing_in import BACK, consent, password_lines, query_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 COUNT = {"template": "count", "arguments": {"word": "lamp", "letter": "a"}}
 
@@ -48,16 +49,17 @@ class Kept(TokenStorage):
 
 
 class Browser:
-    """A browser of Ann's, who allows what she is asked."""
+    """A browser of a person, who allows what they are asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "ann") -> None:
+        self.name = name
         self.asked: list[dict[str, str]] = []
         self._answer = AuthorizationCodeResult(code="")
 
     async def open(self, url: str) -> None:
         """Open the page that the client names, and answer it."""
         self.asked.append(query_of(url))
-        self._answer = AuthorizationCodeResult(**await consent(url))
+        self._answer = AuthorizationCodeResult(**await consent(url, self.name))
 
     async def answer(self) -> AuthorizationCodeResult:
         """What the browser brings back to the client."""
@@ -103,3 +105,29 @@ async def test_the_sdks_client_signs_in_and_finishes_a_task(tmp_path: Path) -> N
         answer = {"session": task["session"], "answer": "1"}
         assert (await call(other, server.url, "response", answer))["reward"] == 1.0
         assert len(browser.asked) == 2
+
+
+async def test_an_operators_client_asks_for_more_once_it_needs_it(tmp_path: Path) -> None:
+    """The refusal names the scope, and a person who is no operator does not get it."""
+    users = tmp_path / "users"
+    users.write_text(password_lines())
+    env = {"HUD_MCP_OAUTH_USERS": str(users)}
+    row = {"env": "letter_count", "template": "count", "args": COUNT["arguments"]}
+    with http_server(tmp_path, ["letter_count"], "--oauth", env=env) as server:
+        browser = Browser("olga")
+        auth = provider(server.url, Kept(), browser)
+        await call(auth, server.url, "task_status", {"list": True})
+        begun = await call(auth, server.url, "hud-mcp/start", {"task": row})
+        assert begun["session"]
+        assert [each["scope"] for each in browser.asked] == ["work", "work operate"]
+        ann = Kept()
+        await call(provider(server.url, ann, Browser()), server.url, "task_status", {"list": True})
+        assert ann.tokens is not None
+        token = ann.tokens.access_token
+        async with httpx2.AsyncClient() as http:
+            headers = {"authorization": f"Bearer {token}", "mcp-name": "hud-mcp/start"}
+            refused = await http.post(server.url, headers=headers)
+        assert refused.status_code == 403
+        async with http_peer(server, token=token, era=LEGACY) as peer:
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await peer.error("hud-mcp/start", task=row)

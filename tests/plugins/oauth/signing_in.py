@@ -5,7 +5,7 @@ import hashlib
 import html
 import re
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -195,7 +195,7 @@ async def face(
     documents: Documents | None = None,
     bounds: Bounds | None = None,
     tokens: Mapping[str, str] | None = None,
-) -> AsyncIterator[Face]:
+) -> AsyncGenerator[Face]:
     """A server, whose MCP only says who its caller is."""
     records = Records(store.database, now=clock or Clock(), bounds=bounds)
     server = AuthorizationServer(

@@ -6,9 +6,14 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from signing_in import BACK, Face, face, pkce, query_of
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
+from pydantic import AnyUrl
+from signing_in import BACK, PUBLIC, RESOURCE, Face, face, pkce, query_of
 from tables import each_of
+from test_sdk_client import Kept
 from tls_site import HOST, Site, site
 
 from hud_mcp.base.egress import is_public
@@ -172,3 +177,26 @@ async def test_an_answer_to_a_client_of_a_document_has_the_issuer(at: Face, here
     """A client of several servers knows whose answer it is."""
     answer = query_of((await at.answer(at.asked(document(here), pkce()[1]))).headers["location"])
     assert answer["iss"] == "https://tasks.example.com"
+
+
+async def test_the_sdks_client_shows_its_document_and_registers_nothing(
+    at: Face, here: Site
+) -> None:
+    """Once the metadata says that documents are read here."""
+    client_id, kept, answers = document(here), Kept(), list[dict[str, str]]()
+
+    async def allow(url: str) -> None:
+        assert query_of(url)["client_id"] == client_id
+        answers.append(query_of((await at.answer(url)).headers["location"]))
+
+    async def answer() -> AuthorizationCodeResult:
+        return AuthorizationCodeResult(**answers[-1])
+
+    metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(BACK)])
+    auth = OAuthClientProvider(
+        RESOURCE, metadata, kept, allow, answer, client_metadata_url=client_id
+    )
+    transport = httpx2.ASGITransport(at.app)
+    async with httpx2.AsyncClient(transport=transport, base_url=PUBLIC, auth=auth) as http:
+        assert (await http.post("/mcp")).json()["principal"] == "ann"
+    assert here.asked == ["/client.json"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -86,7 +86,7 @@ def _certificate(folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def site(folder: Path) -> AsyncIterator[Site]:
+async def site(folder: Path) -> AsyncGenerator[Site]:
     """Serve while the body runs."""
     pem = _certificate(folder)
     own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -4,6 +4,7 @@ Each site's content is drawn from the task's seed. A task is graded on the state
 its site, and on the answer. A site's pages are in `sites/`, its modules begin with its name.
 """
 
+import web_booking_rivals
 import web_booking_tasks
 import web_mail_arrivals
 import web_mail_tasks
@@ -21,4 +22,5 @@ env = Environment(
 web_booking_tasks.declare(env)
 web_mail_tasks.declare(env)
 web_mail_arrivals.declare(env)
+web_booking_rivals.declare(env)
 web_wiki_tasks.declare(env)

@@ -26,11 +26,9 @@ _KEPT_BYTES = 1024 * 1024
 """The kept bytes of a command's output: the first half and the last half."""
 _END_S = 10.0
 """The time that a killed command and its descendants may take to end."""
-_LAST_LINES = 5
-_LAST_CHARS = 400
+_LAST_LINES, _LAST_CHARS = 5, 400
 """The last output of a command that died."""
-_OUTPUT_LINES = 400
-_LINE_CHARS = 2_000
+_OUTPUT_LINES, _LINE_CHARS = 400, 2_000
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PLAIN = re.compile(r"[\w./+@%:,-]+")
 """A word that the shell does not change."""
@@ -58,8 +56,8 @@ async def given_model(
         except CommandDied:
             if model.refused is None or not await agent.is_open():
                 raise
-        if model.refused is not None and await agent.is_open():
-            raise model.refused
+    if model.refused is not None and await agent.is_open():
+        raise model.refused
 
 
 def command_name(command: str, folder: Path) -> str:

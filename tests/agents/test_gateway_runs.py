@@ -95,6 +95,7 @@ def test_the_turns_of_any_agent_are_recorded_with_their_steps(place: Place, form
         "gateway", "Three.", f"{PROVIDERS[form]}:some-model",
     )  # fmt: skip
     assert [call.name for call in turn.calls] == ["response"]
+    assert turn.call_steps == (0,)
     assert (turn.usage.input, turn.usage.output) == (100, 10)
     assert turn.cost_usd == pytest.approx(0.2)
     (asked,) = place.server.asked
@@ -178,6 +179,27 @@ def test_a_bound_of_turns_ends_an_agent_that_goes_on(place: Place) -> None:
     assert len(run.turns) == len(place.server.asked) == 2
     assert "max" in (run.error or "")
     assert [turn.steps.start for turn in run.turns] == [0, 1]
+
+
+@pytest.mark.long
+def test_an_agent_that_hears_no_refusal_is_ended_with_its_reason(place: Place) -> None:
+    """Long before its time is up."""
+    code = (
+        "import json, os, urllib.error, urllib.request as web\n"
+        "body = {'model': 'x', 'max_tokens': 5, 'messages': [{'role': 'user', 'content': 'hi'}]}\n"
+        "url = os.environ['ANTHROPIC_BASE_URL'] + '/v1/messages'\n"
+        "key = {'x-api-key': os.environ['ANTHROPIC_API_KEY']}\n"
+        "while True:\n"
+        "    try: web.urlopen(web.Request(url, json.dumps(body).encode(), key))\n"
+        "    except urllib.error.HTTPError: pass\n"
+    )
+    model = ("--model", "anthropic:x", "--set", f"base_url={place.server.base_url('anthropic')}")
+    agent = shlex.join([sys.executable, "-c", code])
+    limits = ("--set", "max_turns=2", "--timeout", "280")
+    place.eval(*STRAWBERRY, "--agent-command", agent, *model, *limits)
+    run = place.record()
+    assert len(place.server.asked) == len(run.turns) == 2
+    assert "--max-turns" in (run.error or "")
 
 
 @pytest.mark.long

@@ -164,6 +164,8 @@ async def test_a_redirect_is_not_followed() -> None:
     assert isinstance(refused, JobHalted)
     assert again.status_code == 400
     assert len(there.got) == 1
+    assert ["redirect" in (turn.error or "") for turn in run.turns] == [True]
+    assert any("1 of 1 requests" in line for line in run.agent.lines)
 
 
 FORMS: dict[str, tuple[str, str, Any]] = {

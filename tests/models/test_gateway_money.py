@@ -247,6 +247,25 @@ async def test_a_run_has_so_many_turns() -> None:
     assert "at 2 turns (--max-turns)" in str(refused)
 
 
+async def test_an_agent_that_goes_on_after_a_refusal_is_ended() -> None:
+    """After a bounded number of refusals in a row, which are as many as parallel requests."""
+
+    async def reply(_got: Got, writer: Writer) -> None:
+        await writer.whole(said())
+
+    statuses: list[int] = []
+    async with (
+        provider(reply) as there,
+        gateway_to(there.url, max_turns=1) as gateway,
+        gateway.run() as run,
+    ):
+        refused = run.opened
+        while True:  # the gateway cancels it
+            statuses.append((await run.ask("/v1/messages", MESSAGE)).status_code)
+    assert statuses == [200] + [400] * 20
+    assert "at 1 turns (--max-turns)" in str(refused.refused)
+
+
 def test_a_price_that_is_not_known_is_refused_before_anything_is_sent() -> None:
     """`--price` gives it."""
     options = ModelOptions(name="openai-compatible:x", base_url="http://x/v1", max_cost_usd=1.0)
@@ -260,13 +279,14 @@ async def test_a_setting_that_costs_more_than_the_price_is_refused_where_cost_is
     async def reply(_got: Got, writer: Writer) -> None:
         await writer.whole(said())
 
-    for limits, statuses in (({}, [200, 200]), ({"max_cost_usd": 50.0}, [400, 400])):
+    for limits, statuses in (({}, [200] * 3), ({"max_cost_usd": 50.0}, [400] * 3)):
         async with (
             provider(reply) as there,
             gateway_to(there.url, price=PRICE, **limits) as gateway,
             gateway.run() as run,
         ):
-            dear = ({"service_tier": "priority"}, {"speed": "fast"})
+            searches = {"tools": [{"type": "web_search_20260101", "name": "web_search"}]}
+            dear = ({"service_tier": "priority"}, {"speed": "fast"}, searches)
             came = [await run.ask("/v1/messages", MESSAGE | each) for each in dear]
         assert [each.status_code for each in came] == statuses
 

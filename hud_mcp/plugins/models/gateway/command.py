@@ -64,7 +64,8 @@ async def _serve(gateway: Gateway, record: Any, program: Sequence[str]) -> int:
         stopped = anyio.Event()
         with stop_signals(lambda _number: stopped.set()):
             await stopped.wait()
-    return 0
+        return 0
+    raise run.refused or HudMcpError("The gateway has ended.")
 
 
 async def _run(run: OpenRun, program: Sequence[str]) -> int:

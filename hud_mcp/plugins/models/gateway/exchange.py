@@ -101,6 +101,7 @@ class Exchange:
         """
         run = self._run
         if run.is_over and run.refused is not None:
+            run.refuses_again()
             raise Refused(sentence_of(run.refused))
         self._need_price()
         try:
@@ -108,18 +109,28 @@ class Exchange:
                 while (wait_s := await self._once(connection)) is not None:
                     with run.pauses.pause():
                         await anyio.sleep(wait_s)
+        except _Unrecorded:
+            connection.close()
         except (BoundReached, OperatorFailed) as exc:
             run.refuse(exc)
+            run.refuses_again()
             status = BAD_GATEWAY if isinstance(exc.__cause__, Redirected) else DOWN
             raise Refused(sentence_of(exc), status if exc.__cause__ else 400) from None
 
     def _need_price(self) -> None:
         """Refuse what no list of prices has, if cost is limited."""
+        if not self._job.spending.is_limited:
+            return
         try:
             self._prices.need()
         except HudMcpError as exc:
             raise Refused(str(exc)) from None
-        for name, dear in _DEARER.items() if self._job.spending.is_limited else ():
+        if self._asked.hosted:
+            raise Refused(
+                f"The provider runs {', '.join(self._asked.hosted)} at a price that is not known, "
+                "and the cost of this run is limited. Leave it out."
+            )
+        for name, dear in _DEARER.items():
             if self._asked.settings.get(name) in dear:
                 raise Refused(
                     f'"{name}": "{self._asked.settings[name]}" has a price that is not known, and '
@@ -143,7 +154,7 @@ class Exchange:
                 return await self._send(tried)
             except Lost as exc:
                 if not connection.has_begun:
-                    return self._lost(tried, exc)
+                    return await self._lost(tried, exc)
                 await self._record(tried, f"The reply broke off: {exc}.")
                 connection.close()
             except anyio.get_cancelled_exc_class():
@@ -170,9 +181,9 @@ class Exchange:
             raise
         except Redirected as exc:
             tried.reserved.settle(0.0)
-            raise JobHalted(f"{self._name} failed: {exc}.") from exc
-        except _Unrecorded:
-            tried.connection.close()
+            said = f"{self._name} failed: {exc}."
+            await self._record(tried, said)
+            raise JobHalted(said) from exc
         return None
 
     def _answered(self, body: bytes) -> AbstractAsyncContextManager[Answer]:
@@ -191,7 +202,7 @@ class Exchange:
         cap = self._asked.cap if self._cap is None else self._cap
         return self._job.ways.cap(self._model, cap)
 
-    def _lost(self, tried: _Try, exc: Lost) -> float:
+    async def _lost(self, tried: _Try, exc: Lost) -> float:
         """Return the seconds before another try after a lost connection, or raise at the last."""
         relay = tried.relay
         so_far_usd = tried.budget.broken_usd(relay.read, relay.size) if relay.size else 0.0
@@ -201,7 +212,9 @@ class Exchange:
         wait_s = self._tries.wait_after(Failure.PASSING, None)
         self._tried.append({"status": None, "error": str(exc), "waited_s": wait_s or 0.0})
         if wait_s is None:
-            raise OperatorFailed(self._tries.told(said)) from exc
+            said = self._tries.told(said)
+            await self._record(tried, said)
+            raise OperatorFailed(said) from exc
         return wait_s
 
     async def _refused(self, tried: _Try, answer: Answer) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.kind import Workplace
@@ -104,11 +104,16 @@ class Gateway:
 
     @asynccontextmanager
     async def opened(self, agent: Agent, record: Recorder) -> AsyncGenerator[OpenRun]:
-        """Give a run its key while the block runs; its end breaks off all that is under way."""
+        """Give a run its key while the block runs; its end breaks off all that is under way.
+
+        An agent that goes on after many refusals in a row ends the block.
+        """
         key, run = new_key(), Run(self._job, agent, record)
         self.keys.add(key, run)
         try:
-            yield OpenRun(self.url, key, self._name, run)
+            with CancelScope() as scope:
+                run.end = scope.cancel
+                yield OpenRun(self.url, key, self._name, run)
         finally:
             self.keys.end(key)
             await run.aclose()

@@ -25,6 +25,8 @@ Recorder = Callable[[ModelTurn], Awaitable[int | None]]
 _END_S = 90.0
 _AT_ONCE, _CONNECTIONS = 16, 64
 """The most exchanges and connections of one run."""
+_IN_VAIN = 20
+"""The most requests in a row that a bound refuses: as many as sub-agents may have under way."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Run:
     Attributes:
         refused: The first bound that it reached, or the reason that ends it.
         turns: The numbers of its turns, and of those beside its dialogue, that were begun.
+        end: Ends the agent.
     """
 
     def __init__(self, job: JobModels, agent: Agent, record: Recorder) -> None:
@@ -60,7 +63,8 @@ class Run:
         self.refused: HudMcpError | None = None
         self.turns = [0, 0]
         self.conversation = Conversation()
-        self._recorded = 0
+        self.end: Callable[[], None] = lambda: None
+        self._recorded = self._failed = self._in_vain = 0
         self._under_way = 0
         self._ended = anyio.Event()
         self._connections: set[Connection] = set()
@@ -83,6 +87,11 @@ class Run:
             while self._under_way:
                 self._ended = anyio.Event()
                 await self._ended.wait()
+        if self._failed:
+            self.agent.log(
+                f"gateway: {self._failed} of {self._recorded} requests to its model brought no "
+                "whole reply; their turns say why"
+            )
 
     @contextmanager
     def exchange(self) -> Generator[bool]:
@@ -116,6 +125,8 @@ class Run:
         """Record a turn, and return its number once it is durable."""
         number = await self._record(turn)
         self._recorded += 1
+        self._failed += turn.error is not None
+        self._in_vain = self._in_vain if turn.error else 0
         return self._recorded - 1 if number is None else number
 
     def refuse(self, error: HudMcpError) -> None:
@@ -123,6 +134,12 @@ class Run:
         ends = not isinstance(error, BoundReached)
         if self.refused is None or (ends and isinstance(self.refused, BoundReached)):
             self.refused = error
+
+    def refuses_again(self) -> None:
+        """Count a request that a bound refuses; end an agent that goes on after many."""
+        self._in_vain += 1
+        if self._in_vain > _IN_VAIN:
+            self.end()
 
     @property
     def is_over(self) -> bool:

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -352,9 +352,9 @@ def picture_path(step: TrajectoryStep) -> Path | None:
 
 
 def placed(record: Record) -> dict[int, list[RecordedTurn]]:
-    """Return a record's turns by the step before which each one stands; in order."""
+    """Return a record's turns by the step that each one stands before; that of its call is last."""
     found: dict[int, list[RecordedTurn]] = {}
-    for turn in record.turns:
+    for turn in sorted(record.turns, key=lambda turn: bool(turn.call_steps)):
         found.setdefault(turn.before_step, []).append(turn)
     return found
 
@@ -403,15 +403,16 @@ def _seen_facts(turn: RecordedTurn) -> Iterator[tuple[str, str]]:
     if turn.source is None:
         return
     yield "api", turn.dialect or ""
-    asked = turn.asked_model or ""
-    yield "asked for", "" if (turn.model or "").endswith(f":{asked}") else asked
+    steps = ["none" if index is None else f"step {index + 1}" for index in turn.call_steps]
+    yield "its calls", ", ".join(steps)
+    is_other = not (turn.model or "").endswith(f":{turn.asked_model}")
+    yield "asked for", (turn.asked_model or "") * is_other
     yield "first byte", "" if turn.first_token_s is None else f"{turn.first_token_s:.2f} s"
     yield "tries before", "; ".join(f"{t.get('status')} {t.get('error')}" for t in turn.tries)
     yield "repeats", "" if turn.repeats is None else f"turn {turn.repeats}"
     yield "beside the dialogue", "yes" if turn.is_side else ""
     for message in turn.messages:
-        parts: list[Mapping[str, Any]] = message.get("parts", [])
-        for part in parts:
+        for part in cast("list[Mapping[str, Any]]", message.get("parts", [])):
             yield str(message.get("role", "")), visible(_part_text(part))
 
 

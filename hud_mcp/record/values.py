@@ -366,6 +366,13 @@ class Record(SessionEnd, Value):
         )
 
     @property
+    def answer(self) -> str | None:
+        """The agent's last answer; None if it gave none, or if its answer was removed."""
+        actions = (a for step in self.steps for a in step.actions[: step.performed])
+        given = [str(a.get("text", "")) for a in actions if is_answer(a) and "tool" not in a]
+        return given[-1] if given else None
+
+    @property
     def error(self) -> str | None:
         """The reason for no grade, or None."""
         return self.receipt.error if self.receipt else None

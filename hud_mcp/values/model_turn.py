@@ -134,12 +134,21 @@ class RecordedTurn(ModelTurn):
     source: TurnSource | None = Field(
         default=None, description="`gateway` if it was seen on its way; None if it was reported."
     )
+    call_steps: tuple[int | None, ...] = Field(
+        default=(), description="For each call, its step or None; empty if the order alone tells."
+    )
     redactions: tuple[Redaction, ...] = ()
 
     @property
-    def steps(self) -> range:
+    def steps(self) -> Sequence[int]:
         """The steps that it led to."""
-        return range(self.before_step, max(self.before_step, self.until_step))
+        own = sorted(index for index in self.call_steps if index is not None)
+        return own or range(self.before_step, max(self.before_step, self.until_step))
+
+    def told_calls(self) -> list[dict[str, Any]]:
+        """Return its calls as JSON values, with their steps."""
+        told = [call.model_dump(mode="json") for call in self.calls]
+        return [{**c, "step": at} for c, at in zip(told, self.call_steps, strict=False)] or told
 
     @property
     def removed(self) -> tuple[tuple[str, datetime], ...]:

@@ -167,6 +167,9 @@ def test_a_program_plays_a_question_a_browser_and_a_shell(program: str, tmp_path
     for run in runs:
         named = [call.name.rpartition("_")[2] for turn in run.turns for call in turn.calls]
         assert named[:2] == ["step", "response"]
+        joined = [index for turn in run.turns for index in turn.call_steps]
+        assert [run.steps[index].kind for index in joined if index is not None] == named[:2]
+        assert joined[:2] == [step.index for step in run.steps]
     recorded = (tmp_path / "s.sqlite3").read_bytes()
     assert b"sk-the-key-of-the-test" not in recorded
 

@@ -178,7 +178,7 @@ def test_a_bound_of_turns_ends_an_agent_that_goes_on(place: Place) -> None:
     run = place.record()
     assert len(run.turns) == len(place.server.asked) == 2
     assert "max" in (run.error or "")
-    assert [turn.steps.start for turn in run.turns] == [0, 1]
+    assert [turn.steps[0] for turn in run.turns] == [0, 1]
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ PLUGIN = Plugin(
         "model gateway": "hud_mcp.plugins.models.gateway.gateway:open_gateway",
         "check model gateway": "hud_mcp.plugins.models.gateway.gateway:checked_choice",
         "model translation": "hud_mcp.plugins.models.translate.translator:Translator",
+        "steps of turns": "hud_mcp.plugins.models.gateway.joining:joined",
         "provider variables": "hud_mcp.plugins.models.gateway.secrets:is_provider_variable",
     },
     names={

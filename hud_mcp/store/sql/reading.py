@@ -13,6 +13,7 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
 from hud_mcp.record.values import Receipt, TrajectoryStep
+from hud_mcp.registry import service
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import (
     UNKNOWN,
@@ -162,6 +163,9 @@ def load_trajectories(
     for row in connection.execute(query):
         lines[row.session_id].append(_line(row))
     said = load_turns(connection, list(step_rows)) if turns else {}
+    for each, found in said.items():
+        if any(turn.source for turn in found):
+            said[each] = service("steps of turns")(found, step_rows[each])
     return [
         _read_trajectory(row, step_rows[row.id], lines[row.id], said.get(row.id, ()))
         for row in rows

@@ -125,22 +125,14 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
         func.sum(turns.c.model_s).label("model_s"),
         func.max(turns.c.source).label("source"),
     ).where(mine)
-    rows = connection.execute(query.group_by(turns.c.session_id)).all()
+    rows = connection.execute(query.group_by(turns.c.session_id)).mappings().all()
     spent = _environment_s(connection, of) if rows else {}
-    return load_pruned_uses(connection, of) | {
-        row.session_id: ModelUse(
-            turns=row.turns,
-            input=None if row.input is None else int(row.input),
-            output=None if row.output is None else int(row.output),
-            cached=None if row.cached is None else int(row.cached),
-            cost_usd=row.cost_usd,
-            priced=row.priced,
-            model_s=row.model_s,
-            environment_s=spent.get(row.session_id, 0.0),
-            source=row.source,
-        )
-        for row in rows
-    }
+    found = load_pruned_uses(connection, of)
+    for row in rows:
+        figures = {name: value for name, value in row.items() if name != "session_id"}
+        figures |= {"environment_s": spent.get(row["session_id"], 0.0)}
+        found[row["session_id"]] = ModelUse.model_validate(figures)
+    return found
 
 
 def load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:

@@ -148,7 +148,7 @@ def _rest(turn: RecordedTurn) -> Json:
     """Return the parts of a turn that ATIF has no field for."""
     rest: Json = {
         "number": turn.number,
-        "calls": [call.model_dump(mode="json") for call in turn.calls],
+        "calls": turn.told_calls(),
         "settings": turn.settings or None,
         "stop_reason": turn.stop_reason,
         "error": turn.error,
@@ -162,16 +162,14 @@ def _known(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+_SUMS = {"prompt": "input", "completion": "output", "cached": "cached"}
+
+
 def _totals(use: ModelUse | None) -> Json:
     if use is None:
         return {}
-    totals: Json = {
-        "total_prompt_tokens": use.input,
-        "total_completion_tokens": use.output,
-        "total_cached_tokens": use.cached,
-        "total_cost_usd": use.cost_usd,
-    }
-    return _known(totals)
+    totals = {f"total_{name}_tokens": getattr(use, of) for name, of in _SUMS.items()}
+    return _known({**totals, "total_cost_usd": use.cost_usd})
 
 
 def _step(step: TrajectoryStep, words: str, pictures: PictureFolder) -> Json:

@@ -11,7 +11,6 @@ from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import TrajectoryStep
-from hud_mcp.values.action import is_answer
 from hud_mcp.values.model_turn import RecordedTurn
 
 
@@ -99,7 +98,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("settings_json", "json", "How it was asked."),
         Column("text", "text", "What it said; keys in it are masked."),
         Column("reasoning", "text", "What it thought, where that is told; keys are masked."),
-        Column("calls_json", "json", "Its tool calls as it made them; keys are masked."),
+        Column(
+            "calls_json", "json", "Its tool calls as it made them, each with its `step` if known."
+        ),
         Column("input_tokens", "long", "Tokens in, cached ones included; null if not told."),
         Column("output_tokens", "long", "Tokens out, reasoning included; null if not told."),
         Column("cached_tokens", "long", "Of those in, read from a cache; null if not told."),
@@ -144,7 +145,7 @@ def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
         "context_json": to_json(trajectory.context),
         "seed": trajectory.seed,
         "step_count": len(trajectory.steps),
-        "answer": clean_text(_answer(trajectory)),
+        "answer": clean_text(trajectory.answer),
         "outcome": trajectory.outcome.value if trajectory.outcome else None,
         "cause": trajectory.cause.value if trajectory.cause else None,
         "reward": trajectory.reward,
@@ -221,7 +222,7 @@ def turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
         "settings_json": to_json(turn.settings),
         "text": clean_text(turn.text),
         "reasoning": clean_text(turn.reasoning),
-        "calls_json": to_json([call.model_dump(mode="json") for call in turn.calls]),
+        "calls_json": to_json(turn.told_calls()),
         "input_tokens": usage.input,
         "output_tokens": usage.output,
         "cached_tokens": usage.cached,
@@ -243,13 +244,3 @@ def turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
         "started_at": turn.started_at,
         "ended_at": turn.ended_at,
     }
-
-
-def _answer(trajectory: Trajectory) -> str | None:
-    """Return the text of the last submitted response."""
-    for step in reversed(trajectory.steps):
-        for number, action in enumerate(step.actions):
-            submitted = is_answer(action) and number < step.performed
-            if submitted and "tool" not in action:
-                return str(action.get("text", ""))
-    return None

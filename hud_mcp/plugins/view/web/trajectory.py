@@ -21,7 +21,7 @@ from hud_mcp.record.transcript import (
 )
 from hud_mcp.record.values import Pruning, Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.registry import service
-from hud_mcp.values.action import Point, Targeted, is_answer
+from hud_mcp.values.action import Point, Targeted
 from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.model_turn import RecordedTurn
 from hud_mcp.values.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, class_of
@@ -84,23 +84,12 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "args": clip_json(trajectory.task.inputs),
         "context": clip_json(trajectory.context),
         "prompt": trajectory.prompt,
-        "answer": _answer(trajectory.steps),
+        "answer": _clipped(trajectory.answer),
         "logs": trajectory.logs,
         "use": None if trajectory.use is None else str(trajectory.use),
         "receipt": _receipt(receipt, pruned) if receipt else None,
         "tools": service("server use of runs")([trajectory]),
     }
-
-
-def _answer(steps: Sequence[TrajectoryStep]) -> str | None:
-    """Return the agent's last answer; None if it gave no answer, or its answer was removed."""
-    given = [
-        str(action["text"])
-        for step in steps
-        for action in step.actions[: step.performed]
-        if step.kind != "tool" and is_answer(action)
-    ]
-    return clip_and_count(given[-1], _CHARS) if given else None
 
 
 def damaged_detail(

@@ -14,7 +14,15 @@ import orjson
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.values.action import Action
-from hud_mcp.values.call import ACT, OWN_SESSION, RESPONSE, SCREENSHOT, STEP, TASK_STATUS
+from hud_mcp.values.call import (
+    ACT,
+    MESSAGE_USER,
+    OWN_SESSION,
+    RESPONSE,
+    SCREENSHOT,
+    STEP,
+    TASK_STATUS,
+)
 from hud_mcp.values.model_turn import MODEL, ModelTurn
 from hud_mcp.values.refs import find_ref
 
@@ -260,6 +268,15 @@ class Agent:
         reply = await self._call(RESPONSE, {"answer": answer_text(answer)})
         self.answered = True
         return reply.text
+
+    async def say(self, text: str) -> Reply:
+        """Say something to the task's user; the reply has their words.
+
+        `answered` is True once the conversation has ended with the task's grade.
+        """
+        reply = await self._call(MESSAGE_USER, {"text": text})
+        self.note_answered(answered=reply.structured.get("state") != "open")
+        return reply
 
     async def click(self, selector: str | None = None, **target: Any) -> Reply:
         """Click a selector, or `ref=`, or `x=` and `y=`."""

@@ -10,20 +10,28 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from hud_mcp.environment.prompt import AnswerType, Prompt, PromptMessage
-from hud_mcp.errors import GradingFailed, InvalidTemplate
+from hud_mcp.errors import EnvironmentFailed, GradingFailed, InvalidTemplate
 from hud_mcp.values.action import Value
 from hud_mcp.values.grade import Grade, SubScore, read_grade
 
-__all__ = ["Ask", "Conversation", "Reply", "Say", "UserTurn", "current", "turn"]
+__all__ = [
+    "NOT_CARRIED", "Ask", "Conversation", "Reply", "Said", "Say", "UserTurn", "current", "turn",
+]  # fmt: skip
+
+NOT_CARRIED = (
+    "This task is a conversation, and this wire carries one prompt and one answer alone. Serve it "
+    "over MCP, whose tool message_user brings each reply."
+)
+"""The text for a wire that has no place for a user's turns."""
 
 EndedBy: TypeAlias = Literal["agent", "user", "limit"]
 
 
 @dataclass(frozen=True)
-class _Prompted:
+class Said:
     """A prompt in a conversation, with its part of the grade and its own limits."""
 
     text: str
@@ -37,14 +45,14 @@ class _Prompted:
     def prompt(self) -> Prompt:
         """The prompt as messages: the instructions first, then the text."""
         rules = (PromptMessage("system", self.instructions),) if self.instructions else ()
-        return Prompt((*rules, PromptMessage("user", self.text)))
+        return Prompt((*rules, PromptMessage("user", self.text)), said=self)
 
     def grade(self, value: Any) -> None:
-        """Grade its part: a number, a `Grade`, or what else a template may yield as its grade.
+        """Grade its part by what a template may yield as its grade, of 0 to 1.
 
         Raises:
             InvalidTemplate: It names no part.
-            GradingFailed: The value is no grade, or lies outside of 0 to 1.
+            GradingFailed: The value is no such grade.
         """
         if self.part is None:
             kind = type(self).__name__
@@ -53,7 +61,7 @@ class _Prompted:
 
 
 @dataclass(frozen=True)
-class Say(_Prompted):
+class Say(Said):
     """A user's words to the agent; `message_user` brings the reply, and a `Reply` comes back.
 
     Attributes:
@@ -72,17 +80,11 @@ class Say(_Prompted):
 
 
 @dataclass(frozen=True)
-class Ask(_Prompted):
-    """A question that only `response` answers; the answer's text comes back, or an `Answer`.
+class Ask(Said):
+    """A question that only `response` answers; the answer's text comes back.
 
-    Attributes:
-        text: The question.
-        instructions: Rules for the agent that are not the user's words.
-        returns: The type of the answer; an `Answer` of it then comes back.
-        part: The name of the part of the task that the answer is graded for.
-        weight: The weight of that part.
-        seconds: The longest wait for the answer; then the conversation ends, and it is empty.
-        steps: The most steps of the agent before the answer; then the same.
+    Its attributes are those of `Say`; with `returns`, a type, an `Answer` of it comes back. After a
+    limit the answer is empty.
     """
 
     returns: Any = field(default=None, kw_only=True)
@@ -108,7 +110,7 @@ class Reply:
     ended: bool = False
     by: EndedBy | None = None
     steps: int = 0
-    said: Say = field(default=Say(""), repr=False, compare=False)
+    said: Say | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         """Return its words: graders of text are often handed the whole reply."""
@@ -116,24 +118,22 @@ class Reply:
 
     def grade(self, value: Any) -> None:
         """Grade the part that its prompt names; raises as `Say.grade`."""
-        self.said.grade(value)
+        (self.said or Say("")).grade(value)
 
 
 class UserTurn(Value):
-    """One turn of a user, as its record has it."""
+    """One turn of a user, as its record has it; `turns` are those of its model, as JSON."""
 
     text: str
     ends: bool = False
     by: EndedBy = "user"
     name: str = "user"
-    turns: tuple[Mapping[str, Any], ...] = Field(
-        default=(), description="Turns of the model behind it, as JSON."
-    )
-    calls: tuple[Mapping[str, Any], ...] = Field(
-        default=(), description="Its own calls on the world, which a repetition makes again."
-    )
+    turns: tuple[Mapping[str, Any], ...] = ()
+    calls: tuple[Mapping[str, Any], ...] = ()  # its own, on the world: made again in a repetition
     tokens: int = 0
     cost: float = 0.0
+    goal: str = ""
+    persona: str = ""
 
 
 class KeptTurn(Value):
@@ -153,27 +153,18 @@ class KeptTurn(Value):
 Keep: TypeAlias = Callable[[KeptTurn], Awaitable[None]]
 
 
-async def _keep_nothing(_: KeptTurn) -> None:
-    """Keep no record: a template that runs by itself has none."""
-
-
 class Conversation:
-    """The conversation of one run of a template.
+    """The conversation of one run of a template; it knows the turns that are kept already."""
 
-    Attributes:
-        messages: The agent's replies to each `Say`, in order.
-        parts: The grades of parts so far, by name.
-        latest: The last reply.
-        speaker: A person or a program that speaks in place of each user, or None.
-    """
-
-    def __init__(self, kept: Iterable[KeptTurn] = (), keep: Keep = _keep_nothing) -> None:
+    def __init__(self, kept: Iterable[KeptTurn] = (), keep: Keep | None = None) -> None:
         self._kept = {each.place: each.turn for each in kept}
         self._keep = keep
         self._number = 0
-        self.messages: list[str] = []
+        self.messages: list[str] = []  # the agent's, in order
         self.parts: dict[str, SubScore] = {}
         self.latest: Reply | None = None
+        self.is_repeated = False  # of a record: nobody is asked then
+        # a person or a program in place of each user
         self.speaker: Callable[[Any, str], Awaitable[UserTurn]] | None = None
 
     def hear(self, reply: Reply) -> None:
@@ -188,9 +179,7 @@ class Conversation:
     ) -> UserTurn:
         """Return the user's next turn: the one on record, or a new one once it is kept.
 
-        Args:
-            produce: Makes a turn. It is not called where the record has one.
-            repeat: Does again what a recorded turn did to the world.
+        `produce` makes one. `repeat` does again what a recorded one did to the world.
         """
         words = self.messages[-1] if self.messages else ""
         place = (len(self.messages), sha256(words.encode()).hexdigest(), self._number)
@@ -200,10 +189,13 @@ class Conversation:
             if repeat is not None:
                 await repeat(found)
             return found
+        if self.is_repeated:
+            raise EnvironmentFailed("The record has no such turn of the user, and nobody is asked.")
         made = await produce()
         # Before anybody hears of it: a repeated message then gets the same words, paid for once.
         after, digest, number = place
-        await self._keep(KeptTurn(after=after, digest=digest, number=number, turn=made))
+        if self._keep is not None:
+            await self._keep(KeptTurn(after=after, digest=digest, number=number, turn=made))
         self._kept[place] = made
         return made
 
@@ -225,11 +217,7 @@ class Conversation:
             ) from exc
 
     def grade_of(self, value: Any, *, where: str) -> Grade:
-        """Read the task's grade, with the parts as subscores; None is their weighted mean.
-
-        Raises:
-            GradingFailed: The value is no grade, or it is None and no part was graded.
-        """
+        """Read the task's grade, with the parts as subscores; None is their weighted mean."""
         parts = tuple(self.parts.values())
         if value is None and parts:
             whole = sum(part.weight for part in parts)

@@ -125,10 +125,12 @@ class Prompt:
         messages: The messages.
         extra: Further keys that the template yielded beside `prompt`, as JSON, for clients of the
             HUD control channel.
+        said: The `Say` or `Ask` of a conversation that it is; None for a template that asks once.
     """
 
     messages: tuple[PromptMessage, ...]
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    said: Any = field(default=None, compare=False)
 
     @cached_property
     def text(self) -> str:

@@ -7,11 +7,13 @@ import ast
 import inspect
 import textwrap
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.environment.arguments import Arguments, source_line
+from hud_mcp.environment.conversation import Ask, Say
 from hud_mcp.environment.moves import Call, Move
 from hud_mcp.environment.prompt import AnswerType, Prompt, read_prompt, type_schema
 from hud_mcp.environment.task import Task, default_task_id
@@ -82,7 +84,7 @@ class Template:
         self.returns_schema = self._answers.schema
         self.reward = reward
         self.prompts_at_once = prompts_at_once(function)
-        self.never_waits = self.prompts_at_once and never_waits(function)
+        self.never_waits = not user and self.prompts_at_once and never_waits(function)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 
@@ -200,7 +202,8 @@ class Template:
         """Run a generator of the template to its prompt.
 
         Raises:
-            InvalidTemplate: It ended without a prompt, or yielded something else.
+            InvalidTemplate: It ended without a prompt, or yielded something else, or it talks, and
+                does not say so.
         """
         try:
             value = await anext(running)
@@ -208,7 +211,15 @@ class Template:
             raise InvalidTemplate(
                 f"{self.where}: {self.noun} ended without yielding a prompt."
             ) from None
-        return read_prompt(value, where=self.where)
+        if isinstance(value, Say | Ask):
+            if self.never_waits or (isinstance(value, Say) and not self.user):
+                raise InvalidTemplate(
+                    f"{self.where}: {self.noun} yields {type(value).__name__}, and does not say "
+                    "that it talks: write @env.template(user=True)."
+                )
+            return value.prompt
+        prompt = read_prompt(value, where=self.where)
+        return replace(prompt, said=Ask(prompt.text)) if self.user else prompt
 
 
 _OPENS = frozenset({"__aenter__", "__enter__", "enter_context", "push", "callback"})
@@ -255,6 +266,8 @@ def never_waits(function: Callable[..., Any]) -> bool:
                 return False
             case ast.comprehension(is_async=1):
                 return False
+            case ast.Yield(value=ast.Call(func=ast.Name(id="Ask") | ast.Attribute(attr="Ask"))):
+                return False  # a conversation is driven by a task
             case ast.With() | ast.Try() | ast.TryStar():
                 if any(isinstance(inner, ast.Yield) for inner in ast.walk(node)):
                     return False

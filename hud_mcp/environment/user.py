@@ -18,7 +18,7 @@ _UNKNOWN = "I am not sure what you mean."
 
 @dataclass(frozen=True)
 class When:
-    """A rule of a user's script: its words where the agent's message fits a pattern.
+    """A rule of a user's script: what it says where the agent's message fits a pattern.
 
     Rules with a slot that fit are all said, in order; without one, the first other rule that fits.
     A rule without a pattern fits where no other does. `{name}` in the words stands for a named
@@ -27,7 +27,7 @@ class When:
     Args:
         pattern: A regular expression, found anywhere in the message, in any case.
         say: The words.
-        slot: The name under which its having been said is known.
+        slot: The name that `after` of other rules may have.
         after: The slots that must have been said before.
         once: Whether it is said only once.
         ends: Whether the conversation ends with it.
@@ -142,6 +142,10 @@ class User:
         return Say(made.text, ends=made.ends, by=made.by)
 
     async def _produce(self, text: str) -> UserTurn:
+        made = await self._speak(text)
+        return made.model_copy(update={"goal": self.goal, "persona": self.persona})
+
+    async def _speak(self, text: str) -> UserTurn:
         if len(self._said) >= self.turns or len(text) > self.chars:
             return UserTurn(text="", ends=True, by="limit", name=self.name)
         speaker = current().speaker

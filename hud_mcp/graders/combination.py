@@ -207,16 +207,22 @@ class Before:
         return sorted(found)
 
 
-def grade_checks(checks: Mapping[str, bool | float], side_effects: Iterable[str] = ()) -> Grade:
+def grade_checks(
+    checks: Mapping[str, bool | float],
+    side_effects: Iterable[str] = (),
+    **more: bool | float,
+) -> Grade:
     """Return the mean of the checks; half of it if the agent changed something else too.
 
     Args:
         checks: Each part of the task, with whether it holds, or to which degree.
         side_effects: Unwanted differences, as `Before.changes` returns them.
+        more: Further parts by name.
 
     Raises:
         ValueError: There is no check, so nothing can be graded.
     """
+    checks = {**checks, **more}
     if not checks:
         raise ValueError("grade_checks needs one check or more; name each part that was asked for")
     effects = list(side_effects)

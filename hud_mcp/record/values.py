@@ -76,6 +76,10 @@ REPLY = "hud-mcp/reply"
 """In a step's info: the rest of another server's reply, beside its text and its first picture."""
 UNDONE = "hud-mcp/undone"
 """The key in a step's `info` of the time of its world's death: `during` or `before` the call."""
+USER_TURN = "hud-mcp/user_turn"
+"""In the `info` of a `user` step: the user's turn, with its place in the conversation."""
+OVER = "hud-mcp/over"
+"""In the `info` of a `message` step: the template graded after it."""
 
 
 def utc_now() -> datetime:
@@ -119,11 +123,13 @@ class TrajectoryStep(Value):
 
     index: int = Field(ge=0, description="From 0, without gaps.")
     kind: Literal[
-        "step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"
+        "step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset", "message",
+        "user",
     ] = Field(
         description="`direct` is direct access to the world, as over ssh. `evaluate` and "
-        "`reset` are the operator's."
-    )
+        "`reset` are the operator's. `message` is the agent's, and `user` its user's, before "
+        "the message that it replies to."
+    )  # fmt: skip
     actions: list[dict[str, Any]] = Field(
         default_factory=list[dict[str, Any]],
         description="As the agent sent them; a tool call as its name and arguments.",
@@ -177,7 +183,7 @@ class TrajectoryStep(Value):
     @property
     def shown_info(self) -> dict[str, Any]:
         """Its info, without the parts that only functions, receipts and resuming read."""
-        hidden = (TARGETS, SNAPSHOT, UNDONE, REPLY)
+        hidden = (TARGETS, SNAPSHOT, UNDONE, REPLY, USER_TURN, OVER)
         return {name: value for name, value in self.info.items() if name not in hidden}
 
     @property
@@ -190,7 +196,9 @@ class TrajectoryStep(Value):
         """Whether it may have changed the world. A step that only looks or answers has not."""
         if self.events and UNDONE not in self.info:
             return True
-        if not self.actions or self.kind == "response" or UNDONE in self.info:
+        if not self.actions or self.kind == "response":
+            return False
+        if UNDONE in self.info or OVER in self.info:  # what graded is done again
             return False
         done = self.actions[: self.performed]
         return not (done and all(map(is_answer, done)))

@@ -134,7 +134,7 @@ class Regrader:
         template = environment.template_of(task)
         steps = stored.trajectory.steps
         if not template.needs_world:
-            steps = (_answer_alone(steps[-1]),)  # no step before changed anything that it grades
+            steps = _answer_alone(steps)  # no step before changed anything that it grades
         elif (reason := _why_not(environment, stored)) is not None:
             return Regraded(run, None, LIVE_WORLD, None, reason)
         copy = Trajectory(
@@ -236,17 +236,13 @@ def _submitted(stored: StoredSession) -> StoredSession:
     )
 
 
-def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
-    return step.model_copy(
-        update={
-            "index": 0,
-            "kind": "response",
-            "actions": [step.actions[step.performed - 1]],
-            "performed": 1,
-            "observation_text": None,
-            "events": (),
-        }
-    )
+def _answer_alone(steps: Sequence[TrajectoryStep]) -> Sequence[TrajectoryStep]:
+    """Return the answer, after the words of its conversation."""
+    words, last = [s for s in steps[:-1] if s.kind in ("message", "user")], steps[-1]
+    if last.kind != "message":
+        update = {"kind": "response", "actions": [last.actions[last.performed - 1]]}
+        last = last.model_copy(update={**update, "performed": 1, "observation_text": None})
+    return [s.model_copy(update={"index": i, "events": ()}) for i, s in enumerate((*words, last))]
 
 
 def _why_not(environment: Environment, stored: StoredSession) -> str | None:

@@ -80,6 +80,7 @@ class CoreTool:
         open_world: Whether it reaches outside of the server.
         needs_screen: Whether it is useful only with a screen.
         needs_actions: Whether it is useful only with actions.
+        needs_user: Whether it is useful only with a template that talks.
     """
 
     run: Callable[[Call], Awaitable[dict[str, Any]]]
@@ -96,10 +97,12 @@ class CoreTool:
     open_world: bool | Callable[[View], bool] = False
     needs_screen: bool = False
     needs_actions: bool = False
+    needs_user: bool = False
 
     def is_useful(self, view: View) -> bool:
         """Whether clients of a view can do something with it."""
-        return (view.screen or not self.needs_screen) and (view.acts or not self.needs_actions)
+        useful = (view.screen or not self.needs_screen) and (view.acts or not self.needs_actions)
+        return useful and (view.talks or not self.needs_user)
 
     def is_for(self, *, one_session: bool) -> bool:
         """Whether a client has the tool: an agent of one session, or any other."""

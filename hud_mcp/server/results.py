@@ -257,8 +257,8 @@ def trajectory_view(trajectory: Trajectory, policy: str) -> dict[str, Any]:
     steps = [
         step.model_dump(mode="json", exclude=hidden_fields | {"observation_url"})
         for step in trajectory.steps
-        # the operator's steps, which have the expected answers
-        if step.kind not in ("evaluate", "reset")
+        # the operator's steps, which have the expected answers; a message has its user's words
+        if step.kind not in ("evaluate", "reset", "user")
     ]
     return {
         "id": trajectory.id,

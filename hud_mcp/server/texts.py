@@ -27,8 +27,9 @@ _SCHEMA_CHARS = 4000
 _INSTRUCTIONS = """\
 {beginning}
 2. {looking}
-{acting}4. response submits your final answer, once, and the task is graded. Submit even where the \
-work itself is the answer. task_status tells where a session stands; cancel_task gives one up.
+{acting}4. {talking}response submits your final answer, once, and the task is graded. \
+Submit even where the work itself is the answer. task_status tells where a session stands; \
+cancel_task gives one up.
 An error says what to do next, and leaves the session as it was."""
 
 _LOOKING = """\
@@ -61,8 +62,8 @@ _TOOLS = """\
 def begun_text(session: Session, sessions: Sessions) -> str:
     """Return a session's id, the next steps in it, and the forms of its screen and its answer."""
     typed = ""
-    if schema := answer_schema(session):
-        shown = orjson.dumps(schema["answer_schema"]).decode()
+    if schema := answer_schema(session).get("answer_schema"):
+        shown = orjson.dumps(schema).decode()
         if len(shown) > _SCHEMA_CHARS:
             shown = f"{shown[:_SCHEMA_CHARS]}… (answer_schema has it whole)"
         typed = f" The answer is JSON of this schema: {shown}"
@@ -77,21 +78,28 @@ def next_steps(session: Session, sessions: Sessions) -> str:
     acts = bool(world.actions - ({"wait", "custom"} if world.tools_suffice else {"wait"}))
     tools = ", ".join(listed_names(sessions.environments, session.environment))
     also = f" Its own tools: {tools}." if tools else ""
+    has_user = session.waits_for == "message_user"
+    talk = "talk to the user with message_user; end with response."
+    finish = talk if has_user else "finish with response."
     if acts:
-        how = "Look and act with step or act; finish with response."
+        how = f"Look and act with step or act; {finish}"
     elif world.tools_suffice:
-        how, also = f"Work with {tools}; finish with response.", ""
+        how, also = f"Work with {tools}; {finish}", ""
     else:
-        how = "Answer with response."
+        how = f"T{talk[1:]}" if has_user else "Answer with response."
     return f"[session: {session.id}] Pass this id to every call. {how}{also}"
 
 
 def answer_schema(session: Session) -> dict[str, Any]:
-    """Return the form of the answer, if its template has one other than text."""
+    """Return the form of the answer, if it is no text, and the tool that a conversation waits for.
+
+    The tool is for programs that put a model's own words to the user.
+    """
+    talks = {} if session.waits_for is None else {"waits_for": session.waits_for}
     schema = session.life.template.returns_schema
     if schema is None or schema.get("type") == "string":
-        return {}
-    return {"answer_schema": plain_schema(schema)}
+        return talks
+    return {"answer_schema": plain_schema(schema), **talks}
 
 
 def screen_size(session: Session) -> dict[str, Any]:
@@ -116,6 +124,7 @@ def instructions(view: View) -> str:
     text = _INSTRUCTIONS.replace("{beginning}", beginning).replace("{acting}", acting)
     shows = " screenshot only looks." if view.pictures else " screenshot shows a picture."
     text = text.replace("{looking}", looking)
+    text = text.replace("{talking}", "message_user talks to a task's user. " if view.talks else "")
     text = text.replace("{picture}", " and picture" if view.pictures else "")
     text = text.replace("{screenshot}", shows if view.screen else "")
     return text if acting else text.replace("\n4. ", "\n3. ")

@@ -44,6 +44,7 @@ class View:
         types: The actions that the worlds take, by type.
         screen: Whether a world has a screen.
         pictures: Whether a step shows it unasked.
+        talks: Whether a template has a user to talk to.
         tools: The names of tools that can do all of `custom` in some world.
         destructive: Whether an action may undo something.
         open_world: Whether an action may reach outside of the server.
@@ -60,6 +61,7 @@ class View:
     open_world: bool = True
     environments: tuple[Environment, ...] = ()
     pictures: bool = True
+    talks: bool = True
 
     @classmethod
     def of(
@@ -85,6 +87,7 @@ class View:
             open_world=not worlds or any(world.open_world for world in worlds),
             environments=environments,
             pictures=screen and look != "text",
+            talks=not worlds or any(t.user for e in environments for t in e.templates.values()),
         )
 
     @property

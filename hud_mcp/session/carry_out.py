@@ -23,6 +23,7 @@ from hud_mcp.session.events import NotBack, Phase, Resumed, Staged
 from hud_mcp.session.held_task import HeldTask, Rest
 from hud_mcp.session.history import DiedAgain
 from hud_mcp.session.log import take_rest
+from hud_mcp.session.messages import repeater
 from hud_mcp.session.receipts import died_text, make_receipt
 from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.session_end import SessionEnd, died_again, unread
@@ -43,7 +44,8 @@ def _start_driver(task: HeldTask, _: ev.StartDriver) -> None:
     if task.opening is None:
         raise ValueError("its world was started before it was prepared")
     opening, task.opening = task.opening, None  # the driver alone has a use for it
-    task.life.driver.start(opening)
+    recorded = () if task.stored is None else task.stored.trajectory.steps
+    task.life.driver.start(opening, recorded)
 
 
 # The calls on the world.
@@ -150,7 +152,7 @@ async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
         environment=spec.environment.name,
         environment_digest=spec.environment.digest,
         task=spec.task,
-        answer=answer,
+        answer=None if task.state.by_message else answer,
         reward_policy=spec.reward_policy,
         started_at=spec.started_at,
         ended_at=utc_now(),
@@ -299,11 +301,15 @@ async def _repeat_record(session: HeldTask, stored: StoredSession, began_s: floa
         await journal.flush()
     session.touch()
     telemetry.add("resumed", environment=session.spec.environment.name)
-    session.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
+    at = steps[-1].ended_at if answer is not None else None
+    by_message = answer is not None and steps[-1].kind == "message"
+    session.post(Resumed(life.number, answer, at, by_message=by_message))
+    if life.driver.talk is not None and life.driver.talk.is_spent:
+        session.post(ev.EndedItself(life.number))
 
 
 async def _repeat_steps(session: HeldTask, stored: StoredSession) -> None:
-    await session.life.world.resume(stored)
+    await session.life.world.resume(stored, repeater(session.life.driver))
     session.life.measuring.restore(stored.trajectory.steps)
     session.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)
 

@@ -25,7 +25,10 @@ from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
 from hud_mcp.values.reply import InputNeeded, ToolReply
 
-StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
+StepKind = Literal[
+    "step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset", "message",
+    "user",
+]  # fmt: skip
 """The kinds of calls, by their names in the record."""
 
 _PLAIN = Look()

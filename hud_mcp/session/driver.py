@@ -8,7 +8,7 @@ start in a context of their own.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
@@ -17,10 +17,14 @@ from typing import Any, TypeAlias
 from hud_mcp.base import telemetry
 from hud_mcp.base.contention import Contention
 from hud_mcp.environment.agent_data import begin_grading
+from hud_mcp.environment.conversation import EndedBy
 from hud_mcp.environment.prompt import Prompt
 from hud_mcp.environment.spec import Opening
 from hud_mcp.environment.template import Template
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
+from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
 from hud_mcp.session.session_end import (
@@ -36,6 +40,7 @@ from hud_mcp.session.session_end import (
     ungraded,
 )
 from hud_mcp.session.spec import SessionSpec
+from hud_mcp.session.talk import GOES_ON, GoesOn, Heard, Talk, open_talk
 from hud_mcp.session.turn import PATIENCE_S, done_now
 from hud_mcp.values.grade import Outcome, read_grade
 
@@ -48,7 +53,7 @@ _CANCEL_TRIES = 5
 
 
 _Order: TypeAlias = Callable[
-    [Play, asyncio.CancelledError | None], Coroutine[Any, Any, SessionEnd | None]
+    [Play, asyncio.CancelledError | None], Coroutine[Any, Any, SessionEnd | GoesOn | None]
 ]
 """An order to resume a waiting template, with the end of its wait, if it has ended."""
 _Orders: TypeAlias = asyncio.Queue[_Order]
@@ -59,9 +64,9 @@ class Driver:
 
     __slots__ = (
         "_aborted", "_closing", "_contention", "_context", "_decided",
-        "_has_finished", "_is_closed", "_life", "_log", "_orders", "_overran",
+        "_has_finished", "_is_closed", "_journal", "_life", "_log", "_orders", "_overran",
         "_play", "_post", "_program", "_runs", "_spec", "_task", "_template", "_timer",
-        "_where", "_world", "prompt",
+        "_where", "_world", "prompt", "talk",
     )  # fmt: skip
 
     def __init__(
@@ -72,7 +77,7 @@ class Driver:
         *,
         post: Post,
         life: int,
-        log: Callable[[str], None],
+        journal: Journal,
         contention: Contention,
         program: "asyncio.Task[None] | None" = None,
     ) -> None:
@@ -82,7 +87,8 @@ class Driver:
         self._world = world
         self._post = post
         self._life = life
-        self._log = log
+        self._journal = journal
+        self._log = log = journal.log
         self._contention = contention
         self._program = program
         self._orders: asyncio.Queue[_Order] | None = None
@@ -96,10 +102,11 @@ class Driver:
         self._context = clean_context(spec.name, log)
         self._timer: asyncio.TimerHandle | None = None
         self.prompt: asyncio.Future[Prompt | None] = asyncio.get_running_loop().create_future()
+        self.talk: Talk | None = None
         self._is_closed = False
         self._closing: asyncio.Event | None = None
 
-    def start(self, opening: Opening) -> None:
+    def start(self, opening: Opening, recorded: Sequence[TrajectoryStep] = ()) -> None:
         """Begin in a clean context, so that nothing of the starting request stays in it.
 
         A template that never waits, on a world that opens nothing, has asked when this returns.
@@ -110,11 +117,18 @@ class Driver:
             self._context.run(self._prompt_now, opening)
             return
         self._orders = asyncio.Queue()
+        if self._template.user:
+            self._context.run(self._open_talk, recorded)
         run = telemetry.following(self._run)
         self._task = asyncio.get_running_loop().create_task(
             run(opening, self._orders), name=f"driver {self._spec.name}", context=self._context
         )
         self._task.add_done_callback(self._done)
+
+    def _open_talk(self, recorded: Sequence[TrajectoryStep] = ()) -> Talk:
+        expire = partial(self._post, EndedItself(self._life))
+        self.talk = open_talk(self._template, self._world, self._journal, recorded, expire)
+        return self.talk
 
     async def wait_for_prompt(self) -> Prompt | None:
         """Return the template's question, once it asks; None if it ended before."""
@@ -124,6 +138,15 @@ class Driver:
     def submit(self, raw: str) -> None:
         """Resume the template with the answer; grading begins."""
         self._order_grade(partial(self._grade_answer, raw))
+
+    def hear(self, text: str, *, ends: bool) -> "asyncio.Future[Heard]":
+        """Resume a template that talks; if that fails, the session ends, and the future never."""
+        told: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
+        if self._decided is not None and self.talk is not None:  # its record was refused before
+            told.set_result(self.talk.heard)
+        else:
+            self._order(partial(self._hear, text, "agent" if ends else None, told))
+        return told
 
     def proceed(self) -> None:
         """Resume a template whose own deadline ended its wait; it may grade without an answer."""
@@ -166,7 +189,7 @@ class Driver:
         # `done_now` raises this if the template waits after all.
         except RuntimeError as exc:
             end = ungraded(f"{self._where}: {exc}")
-        self._finish(end)
+        self._finish(None if isinstance(end, GoesOn) else end)
 
     def abort(self, end: SessionEnd) -> None:
         """End the template now. Its cleanup is cancelled too if it takes too long."""
@@ -206,6 +229,8 @@ class Driver:
             with self._bound(self._spec.limits.setup_s, "setup"):
                 play = await self._world.play(self._template, self._spec.task, opening)
                 prompt = await self._template.first_prompt(play)
+            if prompt.said is not None:
+                (self.talk or self._open_talk()).wait(prompt.said)
             if not self.prompt.done():
                 self.prompt.set_result(prompt)
             end = await self._converse(play, orders)
@@ -230,7 +255,6 @@ class Driver:
         while True:
             try:
                 order = await orders.get()
-                break
             except asyncio.CancelledError as exc:
                 if self._is_left:
                     self._post(EndWanted(LEFT_BY_PROGRAM, abort=True))
@@ -242,27 +266,55 @@ class Driver:
                 if overdue is None and not self._is_left and orders.empty():
                     self._post(EndedItself(self._life))
                 overdue = exc
-        return await order(play, overdue)
+                continue
+            end = await order(play, overdue)
+            if not isinstance(end, GoesOn):
+                return end
+            overdue = None
 
     async def _grade_answer(
         self, raw: str, play: Play, _overdue: asyncio.CancelledError | None
-    ) -> SessionEnd | None:
+    ) -> SessionEnd | GoesOn | None:
+        if self._decided is not None:  # by the message that it came with
+            return self._decided
         begin_grading(raw)
+        if self.talk is not None:
+            return await self._grade(play, partial(self.talk.last_words, play, raw))
         return await self._grade(play, lambda: play.asend(self._template.read_answer(raw)))
+
+    async def _hear(
+        self, text: str, by: EndedBy | None, told: "asyncio.Future[Heard]", play: Play, _: object
+    ) -> SessionEnd | GoesOn | None:
+        """Resume a template that talks; a grade waits until the message is recorded."""
+        begin_grading(text)
+        talk = self.talk or self._open_talk()
+        end = await self._grade(play, partial(talk.resume, play, text, by))
+        failed = isinstance(end, SessionEnd) and end.outcome is not Outcome.GRADED
+        if end is None or (failed and not await self._world.is_dead()):
+            return end
+        if failed and not told.done():  # the world comes back, and the message may be sent again
+            told.set_exception(EnvironmentFailed("Its world died while the user was asked."))
+        elif not told.done():
+            told.set_result(talk.heard)
+        return GOES_ON
 
     async def _grade_unanswered(
         self, play: Play, overdue: asyncio.CancelledError | None
-    ) -> SessionEnd | None:
+    ) -> SessionEnd | GoesOn | None:
         begin_grading("")
+        if self.talk is not None:
+            return await self._grade(play, partial(self.talk.run_out, play, overdue))
         # Into the template, whose own timeout turns its cancellation into a TimeoutError.
         return await self._grade(play, lambda: play.athrow(overdue or asyncio.CancelledError()))
 
-    async def _grade(
+    async def _grade(  # noqa: PLR0911  # each end of a template has its return
         self, play: Play, resume: Callable[[], Awaitable[object]]
-    ) -> SessionEnd | None:
+    ) -> SessionEnd | GoesOn | None:
         try:
             with self._bound(self._spec.limits.grade_s, "grading"):
                 value = await resume()
+                if isinstance(value, GoesOn):
+                    return value
                 grade = read_grade(value, where=self._where)
         except StopAsyncIteration as exc:
             if self._is_cut_short(exc):

@@ -89,6 +89,7 @@ class Answered:
     at: datetime
     died: str | None = None
     can_resume: bool = False
+    by_message: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,7 @@ class Resumed:
     life: int
     answer: str | None = None
     at: datetime | None = None
+    by_message: bool = False
 
 
 Event: TypeAlias = (

@@ -70,7 +70,7 @@ class Life:
             world,
             post=post,
             life=number,
-            log=log,
+            journal=journal,
             contention=shared.contention,
             program=program,
         )

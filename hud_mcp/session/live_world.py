@@ -22,7 +22,7 @@ from hud_mcp.environment.world import SharedService, World, as_world, current_wo
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.session.draft import Pointer, in_picture_pixels
 from hud_mcp.session.history import SnapshotNotes
-from hud_mcp.session.replay import can_resume, rebuild
+from hud_mcp.session.replay import Repeat, can_resume, rebuild
 from hud_mcp.session.spec import GroupSetup
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Action, ActionEffect
@@ -316,12 +316,19 @@ class LiveWorld:
             steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
-    async def resume(self, stored: StoredSession) -> None:
+    async def resume(self, stored: StoredSession, repeat: Repeat) -> None:
         """Bring a fresh world, after the template's setup, to its last recorded step.
 
         It is a `WorldLost` if it cannot be brought there, and `EnvironmentFailed` if it broke.
         """
-        steps = await rebuild(self._world, stored, self._environment, self.pointer, self.moves)
+        steps = await rebuild(
+            self._world,
+            stored,
+            self._environment,
+            self.pointer,
+            repeat=repeat,
+            moves=self.moves,
+        )
         if self.moves is not None and steps:
             told = [note for step in steps for note in step.notes]
             self.moves.restore([event for step in steps for event in step.events], told)

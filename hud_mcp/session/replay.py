@@ -5,7 +5,8 @@ that may differ is not resumed: a grade of another state would be worse than non
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
 
 import anyio
 
@@ -17,7 +18,7 @@ from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction, MoveFailed
-from hud_mcp.record.values import BEHIND, REPLY, TrajectoryStep
+from hud_mcp.record.values import BEHIND, OVER, REPLY, TrajectoryStep
 from hud_mcp.session.draft import Pointer
 from hud_mcp.session.history import FINAL_RESPONSE, DiedAgain, standing
 from hud_mcp.store.stored_session import StoredSession
@@ -30,6 +31,11 @@ logger = logging.getLogger(__name__)
 _SETTLE_S = 3.0
 """The longest wait for a replayed world to look as it was recorded."""
 _POLL_S = 0.1
+_OF_TEMPLATE = ("response", "evaluate", "message", "user")
+"""The kinds of steps that do nothing in a world by themselves."""
+
+Repeat: TypeAlias = Callable[[TrajectoryStep], Awaitable[None]]
+"""Repeats the part of a recorded step that is the template's."""
 
 
 class WorldLost(HudMcpError):
@@ -54,6 +60,8 @@ async def rebuild(
     stored: StoredSession,
     environment: Environment,
     pointer: Pointer,
+    *,
+    repeat: Repeat,
     moves: Moves | None = None,
 ) -> Sequence[TrajectoryStep]:
     """Rebuild a freshly opened and set-up world from its record; return the steps that stand.
@@ -75,11 +83,10 @@ async def rebuild(
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
     direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
     if replayable and not once and direct is None:
-        await _replay(world, steps, environment, pointer, moves)
-    elif snapshot is None and all(
-        s.kind in ("response", "evaluate") and not s.events for s in steps
-    ):
-        pass  # nothing was done in it, as where there are no steps
+        await _replay(world, steps, environment, pointer, repeat=repeat, moves=moves)
+    elif snapshot is None and all(s.kind in _OF_TEMPLATE and not s.events for s in steps):
+        for step in steps:  # nothing was done in it, as where there are no steps
+            await repeat(step)
     elif snapshot is None or stored.snapshot_step < last:
         raise WorldLost(
             f"the tool {once[0]!r} was called, which must not run twice"
@@ -89,13 +96,26 @@ async def rebuild(
             else "its world supports neither replay nor restore"
         )
     else:
-        try:
-            await world.restore(snapshot)
-        # The world gave this snapshot once, and its present class restores none.
-        except NotImplementedError:
-            raise WorldLost("its world cannot be restored any more") from None
+        await _restore(world, steps, snapshot, repeat)
         _follow(steps, pointer)
     return steps
+
+
+async def _restore(
+    world: World, steps: Sequence[TrajectoryStep], snapshot: bytes, repeat: Repeat
+) -> None:
+    """Restore a world from its snapshot, and its template from the words of its conversation."""
+    last_words = steps[-1:] if OVER in steps[-1].info else ()
+    # Before: what the template did is in the snapshot, but for a grade of the world as it was.
+    for step in steps[: len(steps) - len(last_words)]:
+        await repeat(step)
+    try:
+        await world.restore(snapshot)
+    # The world gave this snapshot once, and its present class restores none.
+    except NotImplementedError:
+        raise WorldLost("its world cannot be restored any more") from None
+    for step in last_words:
+        await repeat(step)
 
 
 def submitted_answer(steps: Sequence[TrajectoryStep]) -> str | None:
@@ -105,6 +125,8 @@ def submitted_answer(steps: Sequence[TrajectoryStep]) -> str | None:
     last = steps[-1]
     if FINAL_RESPONSE in last.info:  # kept for its operator, who grades
         return None
+    if last.kind == "message":
+        return str(last.actions[0]["text"]) if OVER in last.info else None
     action = last.actions[last.performed - 1]
     if last.kind == "tool" or action.get("type") != "response":
         return None
@@ -116,6 +138,8 @@ async def _replay(
     steps: Sequence[TrajectoryStep],
     environment: Environment,
     pointer: Pointer,
+    *,
+    repeat: Repeat,
     moves: Moves | None,
 ) -> None:
     seen: str | None = None
@@ -127,14 +151,10 @@ async def _replay(
             if step.kind == "evaluate":  # it looked, and changed nothing
                 continue
             await _move_again(moves, step, first=True)
-            if step.kind == "tool":
-                await _call_again(world, step, environment.tools)
-            elif step.kind == "reset":
-                await _set_up_again(world, step, environment.functions)
-            else:
-                await _act_again(world, step, pointer)
+            await repeat(step)
+            await _do_again(world, step, environment, pointer)
             await _move_again(moves, step, first=False)
-            if step.kind == "tool":
+            if step.kind in ("tool", "message", "user"):
                 continue
             look = Look.model_validate(step.look).model_copy(update={"image": None})
             checked = None
@@ -148,6 +168,17 @@ async def _replay(
         if last >= 0 and step.index >= last:
             raise DiedAgain(str(exc)) from exc
         raise
+
+
+async def _do_again(
+    world: World, step: TrajectoryStep, environment: Environment, pointer: Pointer
+) -> None:
+    if step.kind == "tool":
+        await _call_again(world, step, environment.tools)
+    elif step.kind == "reset":
+        await _set_up_again(world, step, environment.functions)
+    elif step.kind not in _OF_TEMPLATE:
+        await _act_again(world, step, pointer)
 
 
 async def _move_again(moves: Moves | None, step: TrajectoryStep, *, first: bool) -> None:

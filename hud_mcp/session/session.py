@@ -8,12 +8,14 @@ from typing import Any
 
 import anyio
 
+from hud_mcp.environment.conversation import NOT_CARRIED
 from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.tool import Exchange, Tool
 from hud_mcp.environment.world import World
 from hud_mcp.errors import (
     AlreadyAnswered,
     HudMcpError,
+    InvalidTask,
     OutOfStep,
     SessionBusy,
     SessionEnded,
@@ -26,6 +28,7 @@ from hud_mcp.session.direct import Access, access
 from hud_mcp.session.draft import StepKind, Stepped
 from hud_mcp.session.events import Changes, EndWanted, Meets, Phase
 from hud_mcp.session.held_task import HeldTask
+from hud_mcp.session.messages import recall, say
 from hud_mcp.session.receipts import DONE, NEXT, RESUMING, answered_text, over_text
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.spec import SessionSpec
@@ -39,6 +42,7 @@ from hud_mcp.session.steps import (
     respond,
     run_tool,
 )
+from hud_mcp.session.talk import Heard
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Action
@@ -47,6 +51,9 @@ from hud_mcp.values.observation import Look, Screenshot
 
 _MEASURE_S = 5.0
 """The longest time that a start waits for the measurement of a screen."""
+
+_MARGIN_S = 30.0
+"""The time of a message beside its template's own, which ends first."""
 
 
 class Session(HeldTask):
@@ -245,6 +252,36 @@ class Session(HeldTask):
             await self.back()
         return await self.in_turn(partial(ask, self.life, method, params), self.spec.limits.step_s)
 
+    @property
+    def waits_for(self) -> str | None:
+        """The tool that a conversation waits for; None for a template that asks once."""
+        talk = self.life.driver.talk
+        return None if talk is None else "response" if talk.heard.asks else "message_user"
+
+    async def say(self, text: str, *, ends: bool, after_step: int | None = None) -> Heard:
+        """Say something in a conversation, and wait for the words that come back.
+
+        If this call is cancelled, the words stay said. With `ends`, they end the conversation or
+        answer an `Ask`. `after_step` is that of `step`: a repeated message is said once.
+
+        Raises:
+            InvalidAction, LimitReached, OutOfStep: Nothing was said.
+            SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As `step`.
+        """
+        check_answer(self.life, text)
+        if self.state.phase is not Phase.OPEN:
+            await self.back()
+
+        async def run() -> Heard:
+            if after_step is not None and after_step != self.steps:
+                await self.journal.flush()
+                return await recall(self.store, self.trajectory_id, after_step, text)
+            return await say(self.life, text, ends=ends)
+
+        # Detached: the user's reply is paid for, and the template cannot go back.
+        limit_s = self.spec.limits.grade_s + _MARGIN_S
+        return await self.in_turn(run, limit_s, detached=True)
+
     async def respond(
         self, answer: str, *, wait_s: float | None = None, max_bytes: int | None = None
     ) -> Receipt | None:
@@ -262,6 +299,10 @@ class Session(HeldTask):
             StoreFailed: The grade was not recorded. The same answer again writes it again.
         """
         check_answer(self.life, answer, max_bytes)
+        if (
+            self.waits_for is not None and self.state.answer is None
+        ):  # callers without `end_talk` have one answer
+            raise InvalidTask(NOT_CARRIED)
         if self.state.answer is None:
             submit = partial(self._submit, answer)
             # Detached: an answer whose caller leaves stays submitted. The same answer may come
@@ -269,6 +310,26 @@ class Session(HeldTask):
             await self.in_turn(submit, self.spec.limits.step_s, detached=True, refuses=False)
         elif self.state.answer != answer:
             raise AlreadyAnswered(answered_text(self.state))
+        return await self.graded(wait_s)
+
+    async def end_talk(self, answer: str, *, wait_s: float) -> Heard | Receipt | None:
+        """Respond in a conversation: end it, or answer an `Ask`; raises as `respond` does.
+
+        Returns:
+            The words that come back if the session goes on; else as `respond`, also for any answer
+            after the template graded a message.
+        """
+        if not (self.state.is_graded or self.state.is_over):
+            with suppress(AlreadyAnswered, SessionEnded):  # by now; the receipt tells more
+                heard = await self.say(answer, ends=True)
+                if not heard.is_over:
+                    return heard
+        if not self.state.by_message and self.state.answer not in (None, answer):
+            raise AlreadyAnswered(answered_text(self.state))
+        return await self.graded(wait_s)
+
+    async def graded(self, wait_s: float | None) -> Receipt | None:
+        """Wait for the grade of what was answered; as `respond`."""
         if wait_s is None:
             await self.over()
         else:

@@ -25,6 +25,7 @@ class State(NamedTuple):
         has_ended_wait: Whether the template's own deadline has ended the wait for an answer.
         answer: The submitted answer; None before.
         answered_at: The time of the submission; None before.
+        by_message: Whether the answer is a message to a user, after which the template graded.
         wanted: The end that a caller, a limit or the server wants; None without one.
         end: The end, once decided.
         died: The cause of the world's death, until it is back.
@@ -44,6 +45,7 @@ class State(NamedTuple):
     has_ended_wait: bool = False
     answer: str | None = None
     answered_at: datetime | None = None
+    by_message: bool = False
     wanted: SessionEnd | None = None
     end: SessionEnd | None = None
     died: str | None = None
@@ -176,7 +178,7 @@ def _answered(state: State, event: ev.Answered) -> Decision:
     # The first answer counts, and a world that is not at its record takes none.
     if state.answer is not None or state.phase in (Phase.STARTING, Phase.RESUMING):
         return state, ()
-    state = state._replace(answer=event.answer, answered_at=event.at)
+    state = state._replace(answer=event.answer, answered_at=event.at, by_message=event.by_message)
     if state.phase is not Phase.OPEN:  # it came too late, and the record has it
         return state, ()
     # The grader needs a living world: it is resumed first, and the answer submitted then.
@@ -348,7 +350,10 @@ def _resumed(state: State, event: ev.Resumed) -> Decision:
     answer = event.answer if state.answer is None else state.answer
     if answer is not None:
         at = state.answered_at if event.at is None else event.at
-        state = state._replace(phase=Phase.GRADING, answer=answer, answered_at=at)
+        by_message = state.by_message or event.by_message
+        state = state._replace(
+            phase=Phase.GRADING, answer=answer, answered_at=at, by_message=by_message
+        )
         return state, (ev.Submit(answer),)
     if state.has_ended_wait:
         return state._replace(phase=Phase.GRADING), (ev.Proceed(),)

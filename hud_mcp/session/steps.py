@@ -29,7 +29,7 @@ from hud_mcp.session.draft import (
     which_failed,
     why,
 )
-from hud_mcp.session.events import Answered
+from hud_mcp.session.events import Answered, EndedItself
 from hud_mcp.session.history import FINAL_RESPONSE
 from hud_mcp.session.life import Life
 from hud_mcp.session.turn import within
@@ -69,7 +69,7 @@ async def respond(life: Life, answer: str) -> None:
     if life.world.moves is not None:
         await life.world.moves.before(draft.events)
     died = await look_at_answer(life, draft, look, deliver_image=False)
-    await _submit(life, answer, draft, died=died)
+    await submit(life, answer, draft, died=died)
 
 
 async def look_at_answer(life: Life, draft: Draft, look: Look, *, deliver_image: bool) -> bool:
@@ -114,7 +114,7 @@ async def take_answer(life: Life, answer: str, draft: Draft, *, died: bool) -> N
     """
     # An operator grades by itself, so its agent's answer is only kept.
     if not life.spec.is_operated:
-        await _submit(life, answer, draft, died=died)
+        await submit(life, answer, draft, died=died)
         return
     draft.performed += 1
     draft.info[FINAL_RESPONSE] = answer
@@ -123,7 +123,9 @@ async def take_answer(life: Life, answer: str, draft: Draft, *, died: bool) -> N
     await life.journal.add(draft)
 
 
-async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
+async def submit(
+    life: Life, answer: str, draft: Draft, *, died: bool = False, by_message: bool = False
+) -> None:
     """Record the step that answers, and only then hand the answer over."""
     # Before the record, so that nothing of the agent changes the world that is graded.
     await life.world.stop_agent()
@@ -152,7 +154,7 @@ async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
     reason = (life.world.died or "It could not be looked at.") if died else None
     # The grade takes long, and cutting this call off must not undo the answer.
     life.turn.leave_world()
-    life.post(Answered(life.number, answer, utc_now(), died=reason, can_resume=can_resume))
+    life.post(Answered(life.number, answer, utc_now(), reason, can_resume, by_message))
 
 
 def _add_to_history(life: Life, draft: Draft) -> None:
@@ -254,6 +256,8 @@ def check_actions(life: Life, actions: Sequence[Action]) -> None:
     for i, action in enumerate(actions):
         if isinstance(action, ResponseAction):
             check_answer(life, action.text)
+            if life.driver.talk is not None:
+                raise InvalidAction("Nothing was done: end a conversation with the tool response.")
         elif action.type not in environment.world.actions:
             allowed = sorted(environment.world.actions | {"response"})
             where = f"actions[{i}]: " if len(actions) > 1 else ""
@@ -291,7 +295,8 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
     finally:  # actions before the stop were performed, so the record has them
         life.measuring.note_actions(draft.actions[: draft.performed], draft.targets)
     if answer is None:
-        await (life.journal.add(draft) if moves is None else _tell(life, moves, draft))
+        plain = moves is None and life.driver.talk is None
+        await (life.journal.add(draft) if plain else _tell(life, moves, draft))
     else:
         await take_answer(life, answer, draft, died=died)
     return as_shown(
@@ -302,11 +307,21 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
     )
 
 
-async def _tell(life: Life, moves: Moves, draft: Draft) -> None:
-    """Record a step whose reply goes to the agent, with the notes of the world's moves."""
-    draft.notes += moves.untold
+async def _tell(life: Life, moves: Moves | None, draft: Draft) -> None:
+    """Record a step whose reply has notes of the world's moves, or that a conversation counts."""
+    if moves is not None:
+        draft.notes += moves.untold
+    talk = life.driver.talk
+    if talk is not None:
+        talk.steps += 1
+        if talk.is_spent:
+            draft.notes.append("These were the steps for a reply: the conversation is over.")
     await life.journal.add(draft)
-    moves.untold.clear()
+    if moves is not None:
+        moves.untold.clear()
+    if talk is not None and talk.is_spent:
+        life.turn.leave_world()  # this call has its reply
+        life.post(EndedItself(life.number))
 
 
 async def run_tool(
@@ -351,7 +366,7 @@ async def run_tool(
     if reply is not None:
         draft.observation = Observation(text=shown.text or "", image=seen.image or shown.image)
         _keep(draft, tool, reply)
-    await (life.journal.add(draft) if moves is None else _tell(life, moves, draft))
+    await _tell(life, moves, draft)
     notes = tuple(draft.notes)
     return Stepped(TaskResult(observation=shown), performed=1, notes=notes, reply=reply)
 

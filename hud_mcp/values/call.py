@@ -253,6 +253,7 @@ START_TASK: Final = "start_task"
 STEP: Final = "step"
 ACT: Final = "act"
 SCREENSHOT: Final = "screenshot"
+MESSAGE_USER: Final = "message_user"
 RESPONSE: Final = "response"
 TASK_STATUS: Final = "task_status"
 CANCEL_TASK: Final = "cancel_task"
@@ -263,6 +264,9 @@ OWN_SESSION: Final = "hud_session"
 
 
 CORE_TOOLS: Final = frozenset(
-    {LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK, NOTE}
-)
+    {
+        LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, MESSAGE_USER, RESPONSE, TASK_STATUS,
+        CANCEL_TASK, NOTE,
+    }
+)  # fmt: skip
 """The names of core tools, which an environment's own tools may not have."""

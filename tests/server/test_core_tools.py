@@ -58,7 +58,8 @@ async def test_a_tool_from_outside_is_listed_with_what_it_declares(tmp_path: Pat
     """Its schema, its texts and its hints, behind the others; theirs are as they were."""
     async with peer(tmp_path, [*CORE.values(), measuring()]) as client:
         listed = (await client.list_tools()).tools
-    core = [name for name, tool in CORE.items() if tool.is_for(one_session=False)]
+    everywhere = {name: tool for name, tool in CORE.items() if not tool.needs_user}
+    core = [name for name, tool in everywhere.items() if tool.is_for(one_session=False)]
     assert [tool.name for tool in listed][: len(core) + 1] == [*core, "measure_text"]
     (toy,) = (tool for tool in listed if tool.name == "measure_text")
     assert (toy.title, toy.description) == ("Measure a text", "Count letters.")
@@ -103,7 +104,8 @@ async def test_an_agent_of_one_session_has_a_tool_as_it_declares(
     async with peer(tmp_path, [*CORE.values(), measuring(begins=begins)]) as client:
         listed = {tool.name: tool for tool in (await client.list_tools(meta=ONLY)).tools}
         assert ("measure_text" in listed) is not begins
-        assert {name for name, tool in CORE.items() if not tool.begins} <= set(listed)
+        everywhere = {name: tool for name, tool in CORE.items() if not tool.needs_user}
+        assert {name for name, tool in everywhere.items() if not tool.begins} <= set(listed)
         if begins:
             with pytest.raises(MCPError, match="Unknown tool: measure_text"):
                 await client.call_tool("measure_text", {"text": "tea"}, meta=ONLY)

@@ -312,7 +312,7 @@ def test_a_shell_is_described_by_its_tools_alone() -> None:
         for name, field in tool.arguments.schema["properties"].items():
             assert field["description"].endswith("."), (tool.name, name)
     listed = {tool.name for tool in listed_core_tools(View.of(SERVED["a shell"]))}
-    assert listed == CORE_TOOLS - {"act", "screenshot", "note"}
+    assert listed == CORE_TOOLS - {"act", "screenshot", "note", "message_user"}
     assert "run_command" in instructions(View.of(SERVED["a shell"]))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from hud_mcp.agents.agent import Agent, BoundReached, MachineFailed, OperatorFailed
+from hud_mcp.agents.agent import Reply as AgentReply
 from hud_mcp.agents.kind import AgentKind, ListTools, Workplace
 from hud_mcp.base.text import clip, clip_repr
 from hud_mcp.environment.task import Task
@@ -24,7 +25,7 @@ from hud_mcp.plugins.models.replies import failed_here
 from hud_mcp.plugins.models.requests import Reply, Requests
 from hud_mcp.record.values import utc_now
 from hud_mcp.session.caller import LOOK
-from hud_mcp.values.call import CANCEL_TASK, RESPONSE, TASK_STATUS
+from hud_mcp.values.call import CANCEL_TASK, MESSAGE_USER, RESPONSE, TASK_STATUS
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ToolCallPart, ToolReturnPart
@@ -102,6 +103,9 @@ class _Dialogue:
         self._agent = agent
         self._screen = _screen_of(requests, agent)
         self._tools = tools if self._screen is None else self._screen.tools(tools)
+        self._waits_for: str | None = agent.started.get("waits_for")
+        # Where it has a user, its own words are for them.
+        self._tools = [tool for tool in self._tools if tool.name != MESSAGE_USER]
         self._names = [tool.name for tool in self._tools]
         self._history = History(system, keep_images=options.keep_images)
         self._spending = requests.spending.of_run()
@@ -133,8 +137,28 @@ class _Dialogue:
                 reminders += 1
                 self._history.say(_REMINDER)
                 continue
+            if not await self._say(text):
+                return
+
+    async def _say(self, text: str) -> bool:
+        """Hand the model's own words on, as its answer or to the user; tell whether it goes on."""
+        tool = self._waits_for
+        if tool is None:
             await self._agent.respond(text)
-            return
+            return False
+        given = {"text" if tool == MESSAGE_USER else "answer": text}
+        reply = await self._agent.ask(tool, given)
+        if not self._goes_on(reply) or await self._may_be_over(tool, {}, refused=reply.is_error):
+            return False
+        self._history.say(reply.text)  # the user's turn is one of its user's
+        return True
+
+    def _goes_on(self, reply: AgentReply) -> bool:
+        """Whether a conversation goes on after a reply, and with which tool."""
+        self._waits_for = reply.structured.get("waits_for", self._waits_for)
+        goes_on = reply.is_error or reply.structured.get("state") == "open"
+        self._agent.note_answered(answered=not goes_on)
+        return goes_on
 
     async def _ask(self) -> Reply:
         began, self._asked = utc_now(), False
@@ -189,7 +213,8 @@ class _Dialogue:
                 results.append(refused_result(call, text))
                 continue
             reply = await self._agent.ask(call.tool_name, arguments)
-            over = call.tool_name in (RESPONSE, CANCEL_TASK) and not reply.is_error
+            ends = call.tool_name in (RESPONSE, CANCEL_TASK) and not reply.is_error
+            over = ends and (self._waits_for is None or not self._goes_on(reply))
             if over or await self._may_be_over(call.tool_name, arguments, refused=reply.is_error):
                 return True
             results.append(tool_result(call, reply, self._options.look))

@@ -7,6 +7,7 @@ import anyio
 
 from hud_mcp.agents.agent import answer_text
 from hud_mcp.base.reading import Fault, Reader
+from hud_mcp.environment.conversation import NOT_CARRIED
 from hud_mcp.environment.task import Task
 from hud_mcp.plugins.openenv.tools import ANSWER, listed_tools, plain_values, world_actions
 from hud_mcp.server.call import PLAIN, VALUES
@@ -91,6 +92,9 @@ class Episode:
         self._observe, self._ungraded = observe, ungraded
         self._id = None if given.get("episode_id") is None else str(given["episode_id"])
         told = self._take(result)
+        if told.get("waits_for") is not None:
+            await self.close()
+            raise Refused(NOT_CARRIED)
         ignored = sorted(set(given) - _TAKES)
         extra = {"ignored": ignored} if ignored else {}
         seen = {"prompt": told.get("prompt", "")} | await self._first_look()

@@ -1,4 +1,4 @@
-"""The core tools, one file each; `step` and `act` share theirs."""
+"""The core tools, one file each; `step` and `act` share theirs, as do both kinds of words."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.tools.cancel_task import CANCEL_TASK
 from hud_mcp.server.tools.list_tasks import LIST_TASKS
 from hud_mcp.server.tools.note import NOTE
-from hud_mcp.server.tools.response import RESPONSE
+from hud_mcp.server.tools.response import MESSAGE_USER, RESPONSE
 from hud_mcp.server.tools.screenshot import SCREENSHOT
 from hud_mcp.server.tools.start_task import START_TASK
 from hud_mcp.server.tools.step import ACT, STEP
@@ -22,8 +22,8 @@ __all__ = ["CORE", "CoreTool", "listed_core_tools"]
 CORE: Mapping[str, CoreTool] = {
     tool.name: tool
     for tool in (
-        LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK,
-        NOTE,
+        LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, MESSAGE_USER, RESPONSE, TASK_STATUS,
+        CANCEL_TASK, NOTE,
     )
 }  # fmt: skip
 """The core tools by name, in the order for clients."""

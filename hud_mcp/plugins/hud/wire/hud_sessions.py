@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.conversation import NOT_CARRIED
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import (
     HudMcpError,
@@ -196,6 +197,8 @@ class HudSessions:
         If this call is cancelled, the half-made task ends as cancelled.
         """
         task = self._mint(task_id, args)
+        if task.prompt is None and self._environment.find_template(task.template).user:
+            raise InvalidTask(NOT_CARRIED)
         async with hud.starting:
             # HUD's servers hold one task for each session: a start replaces the task before.
             await self._end_current(hud, _cancelled())

@@ -36,11 +36,11 @@ ASSETS = {
         (
             f"{name}.js"
             for name in (
-                "across", "align", "app", "compare", "contexts", "desk", "dom", "download",
-                "embedded", "fetched", "film", "grade", "groups", "inline", "jobs", "lines",
-                "live", "marks", "notebook", "outline", "overview", "paged", "panel", "pixels",
-                "place", "player", "plot", "run", "spending", "stage", "table", "tabs", "text",
-                "tools", "trajectory", "turns", "words", "zoom",
+                "across", "align", "app", "compare", "contexts", "conversation", "desk", "dom",
+                "download", "embedded", "fetched", "film", "grade", "groups", "inline", "jobs",
+                "lines", "live", "marks", "notebook", "outline", "overview", "paged", "panel",
+                "pixels", "place", "player", "plot", "run", "spending", "stage", "table", "tabs",
+                "text", "tools", "trajectory", "turns", "words", "zoom",
             )
         ),
         "text/javascript; charset=utf-8",

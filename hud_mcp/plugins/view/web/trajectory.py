@@ -19,7 +19,7 @@ from hud_mcp.record.transcript import (
     removed_text,
     turn_facts,
 )
-from hud_mcp.record.values import Pruning, Receipt, ScreenshotRecord, TrajectoryStep
+from hud_mcp.record.values import USER_TURN, Pruning, Receipt, ScreenshotRecord, TrajectoryStep
 from hud_mcp.registry import service
 from hud_mcp.values.action import Point, Targeted
 from hud_mcp.values.grade import SubScore, cause_of
@@ -230,6 +230,9 @@ class StepRows:
             # NaN and infinities, which JSON lacks, become null there.
             finite_raw = json.loads(json.dumps(raw), parse_constant=lambda _: None)
             row["raw"] = {**finite_raw, "info": row["info"]}
+            row["user"] = step.info.get(USER_TURN, {}).get("turn")
+        if step.kind == "message":
+            row["says"] = step.actions[0].get("text")
         row["turns"] = self._turns.pop(step.index, [])
         self._before = after or self._before
         if shot is not None and step.kind in ("step", "screenshot"):

@@ -1,5 +1,6 @@
 // What one step did, and what its model thought, said and used, in words.
 
+import { conversationOf } from './conversation.js';
 import { el, facts, say } from './dom.js';
 import { turnItem } from './turns.js';
 import { rewardText, secondsText } from './words.js';
@@ -17,13 +18,14 @@ export class Panel {
       part('turns', 'div'),
       part('actions', 'ol', { class: 'actions' }),
       part('events', 'ul', { class: 'actions' }),
+      part('conversation', 'div'),
       part('step-error', 'p', { class: 'error', hidden: true }),
       part('step-info', 'details', { hidden: true },
         el('summary', {}, 'More of this step'), part('step-info-text', 'pre', { tabindex: 0 })));
   }
 
   /** Draws a step; `link` is where it can be found again, or null. */
-  draw(step, link) {
+  draw(step, link, steps) {
     this['step-title'].textContent = `Step ${step.index + 1}`;
     if (link) this['step-link'].setAttribute('href', link);
     this['step-link'].hidden = !link;
@@ -41,6 +43,7 @@ export class Panel {
     const events = step.events ?? [];
     this.events.replaceChildren(...events.map(said => el('li', {}, el('span', { class: 'words' }, `The world: ${said}`))));
     this.events.hidden = !events.length;
+    this.conversation.replaceChildren(...[steps && conversationOf(steps, step.index)].filter(Boolean));
     say(this['step-error'], step.error);
     this['step-info'].hidden = !step.info;
     this['step-info-text'].textContent = step.info ?? '';

@@ -108,7 +108,7 @@ export class Player {
       this.wait(index);
       return;
     }
-    this.panel.draw(step, this.link(index));
+    this.panel.draw(step, this.link(index), steps);
     this.drawText(step);
     say($('raw'), step.raw ? JSON.stringify({ ...step.raw, observation_text: step.text }, null, 2) : 'What is recorded is not here.');
     if (!this.stage.root.hidden) {

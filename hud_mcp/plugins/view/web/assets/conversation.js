@@ -1,0 +1,33 @@
+// A run's conversation as one: the agent, its user and the world side by side.
+
+import { el } from './dom.js';
+
+/** Draws the loaded steps of a conversation, with a mark on the shown one; null where nobody talks. */
+export function conversationOf(steps, shown) {
+  const rows = [], goals = new Set();
+  for (let index = steps.first ?? 0; index < steps.count; index += 1) {
+    const step = steps.at(index);
+    if (step === undefined) continue;
+    if (step.user?.goal) goals.add([step.user.goal, step.user.persona].filter(Boolean).join('\n'));
+    if (step.kind === 'user') continue; // its words stand beside the message that they answer
+    rows.push(rowOf(step, index === shown));
+  }
+  if (!rows.some(row => row.talks)) return null;
+  return el('details', { class: 'conversation', open: '' },
+    el('summary', {}, 'The conversation'),
+    ...[...goals].map(goal => el('details', { class: 'goal' },
+      el('summary', {}, "The user's goal, which its agent does not see"), el('pre', { tabindex: 0 }, goal))),
+    el('table', {},
+      el('thead', {}, el('tr', {}, ...['Agent', 'User', 'World'].map(name => el('th', { scope: 'col' }, name)))),
+      el('tbody', {}, ...rows.map(row => row.root))));
+}
+
+function rowOf(step, isShown) {
+  const talks = step.kind === 'message';
+  const world = talks ? step.events ?? [] : [step.words, ...(step.events ?? [])];
+  const cells = [talks ? step.says : step.kind === 'response' ? step.words : '', talks ? step.text : '', step.kind === 'response' ? '' : world.join('\n')];
+  return {
+    talks,
+    root: el('tr', { 'aria-current': isShown ? 'step' : null }, ...cells.map(text => el('td', {}, text ?? ''))),
+  };
+}

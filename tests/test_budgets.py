@@ -17,7 +17,7 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 114_114, 513, 15_121
+LINES, MODULES, DOCSTRING_LINES = 114_125, 513, 15_123
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {

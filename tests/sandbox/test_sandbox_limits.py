@@ -160,7 +160,7 @@ async def test_memory_of_one_process_is_bounded(open_sandbox: OpenSandbox) -> No
     await lives(sandbox)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "hog",
     [

@@ -17,6 +17,7 @@ _GRANTS = ("authorization_code", "refresh_token")
 _URIS, _URI_CHARS = 12, 512
 _NAME_CHARS = 80
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_HOST = re.compile(r"[a-z0-9.-]+")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _DANGEROUS = frozenset(
     {"about", "blob", "data", "file", "filesystem", "ftp", "javascript", "vbscript", "ws", "wss"}
@@ -170,7 +171,7 @@ def _redirect_uri(given: Any) -> str:
         or not _SCHEME.fullmatch(parts.scheme)
         or parts.scheme in _DANGEROUS
         or "@" in parts.netloc
-        or (parts.scheme == "https" and not parts.hostname)
+        or (parts.scheme == "https" and not _HOST.fullmatch(parts.hostname or ""))
         or (parts.scheme == "http" and parts.hostname not in _LOOPBACK)
     ):
         raise Refused(

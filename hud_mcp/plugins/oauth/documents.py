@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.base import libraries as base_libraries
+from hud_mcp.base import libraries
 from hud_mcp.base.egress import Address, is_public, look_up
 from hud_mcp.plugins.oauth.values import Refused
 
@@ -98,7 +98,7 @@ class Documents:
                     found = await self._get(url, most_bytes)
         except TimeoutError:
             found = _refused(url, f"it did not come within {_WITHIN_S:g} s")
-        except (OSError, base_libraries.httpx2.HTTPError) as exc:
+        except (OSError, ValueError, libraries.httpx2.HTTPError) as exc:
             found = _refused(url, f"it cannot be reached ({type(exc).__name__})")
         except Refused as exc:
             found = exc
@@ -110,7 +110,7 @@ class Documents:
         return found
 
     async def _get(self, url: str, most_bytes: int) -> Mapping[str, Any]:
-        httpx2, parts = base_libraries.httpx2, urlsplit(url)
+        httpx2, parts = libraries.httpx2, urlsplit(url)
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
         addresses = await self._look_up(host, port)

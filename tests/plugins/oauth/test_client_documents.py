@@ -157,6 +157,13 @@ async def test_a_document_is_a_small_object(here: Site, body: str) -> None:
         await here.documents().fetch(here.put("/client.json", body))
 
 
+@each_of("host", [".app.example", "a..b", "x" * 64 + ".example", 'a"b', "a_b"])
+async def test_a_host_that_is_none_is_refused_as_any_other(here: Site, host: str) -> None:
+    """The server does not fail over its spelling."""
+    with pytest.raises(Refused):
+        await here.documents().fetch(here.url("/client.json", host=host))
+
+
 async def test_a_certificate_of_another_name_is_refused(here: Site) -> None:
     """The certificate is the name's, not the address's."""
     document(here)

@@ -155,6 +155,7 @@ async def test_an_app_on_the_persons_machine_names_its_port_when_it_asks(
         "http://example.com/callback",
         "https://user@example.com/callback",
         "https:///callback",
+        "https://example.com;frame-ancestors/callback",
         "https://example.com/a#b",
         "https://example.com/ä",
         "//example.com/callback",

@@ -35,13 +35,18 @@ def test_each_server_has_its_rows() -> None:
         assert 3 <= row.metadata["steps"] - 1 <= 15, row.id  # the last one is the answer
 
 
-@pytest.mark.parametrize("agent", ["oracle", pytest.param("nop", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
-    "only",
+    ("only", "agent"),
     [
-        pytest.param("servers-sql-stock", id="one"),
-        pytest.param("servers-sql-*", id="sql", marks=pytest.mark.long),
-        pytest.param("servers-*", id="all", marks=pytest.mark.peers),
+        pytest.param("servers-sql-stock", "oracle", id="one-oracle"),
+        *(
+            pytest.param(only, agent, id=f"{name}-{agent}", marks=lane)
+            for name, only, lane in (
+                ("sql", "servers-sql-*", pytest.mark.long),
+                ("all", "servers-*", pytest.mark.peers),
+            )
+            for agent in ("oracle", "nop")
+        ),
     ],
 )
 def test_rewards_are_as_the_rows_say(agent: str, only: str, tmp_path: Path) -> None:

@@ -46,8 +46,10 @@ def was_refused(row: dict[str, Any]) -> bool:
     return "failed" in row or row["is_error"]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("era", [pytest.param(LEGACY, marks=pytest.mark.stress), "auto"])
+@pytest.mark.parametrize(
+    "era",
+    [pytest.param(LEGACY, marks=pytest.mark.stress), pytest.param("auto", marks=pytest.mark.long)],
+)
 async def test_an_agent_that_wants_another_try_gets_none(tmp_path: Path, era: str) -> None:
     """It answers wrongly, and nothing else that it does begins, shows or changes anything."""
     command = shlex.join([sys.executable, str(AGENTS / "greedy.py")])

@@ -1,0 +1,71 @@
+"""Pages show a conversation as one; the user's goal only to those who may read the record."""
+
+import httpx
+import pytest
+from playwright.async_api import Browser, expect
+from recorded import BROWSER, HOSTILE, PATIENCE_S, Run, opened, served, step
+from starlette.routing import Router
+
+from hud_mcp.environment.conversation import KeptTurn, UserTurn
+from hud_mcp.plugins.view.web.live import live_routes
+from hud_mcp.plugins.view.web.viewer import viewer_app
+from hud_mcp.record.values import USER_TURN
+from hud_mcp.server.web.auth import Hosts
+
+pytestmark = pytest.mark.anyio
+
+LIVE = "0123456789abcdef" * 2
+GOAL = "THE-GOAL-OF-THE-USER"
+
+
+async def record(run: Run, **more: object) -> str:
+    """A conversation of one message, with a step before it."""
+    turn = UserTurn(text="It is #W4711.", goal=GOAL, persona="Vague.")
+    kept = KeptTurn(after=1, digest="d", number=0, turn=turn).model_dump(mode="json")
+    message = {"type": "message_user", "text": HOSTILE}
+    return await run.add(
+        "shop",
+        [
+            step(0, {"type": "press", "keys": ["a"]}),
+            step(1, kind="user", observation_text="It is #W4711.", info={USER_TURN: kept}),
+            step(2, message, kind="message", observation_text="It is #W4711."),
+        ],
+        **more,
+    )
+
+
+@BROWSER
+async def test_a_page_shows_agent_user_and_world_side_by_side(run: Run, browser: Browser) -> None:
+    """The goal is behind a click, and what the agent wrote is text."""
+    name = await record(run, reward=1.0)
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", f"#traj-{name}") as seen,
+    ):
+        table = seen.page.locator(".conversation table")
+        await expect(table.locator("th")).to_have_text(["Agent", "User", "World"])
+        await expect(table.locator("tbody tr")).to_have_count(2)
+        row = table.locator("tbody tr").last.locator("td")
+        await expect(row.first).to_have_text(HOSTILE)
+        await expect(row.nth(1)).to_have_text("It is #W4711.")
+        goal = seen.page.locator(".goal pre")
+        await expect(goal).not_to_be_visible()
+        await seen.page.locator(".goal summary").click()
+        await expect(goal).to_contain_text(GOAL)
+
+
+async def test_a_live_page_of_a_server_has_no_goal(run: Run) -> None:
+    """Its address comes with the task, so that an agent may read it."""
+    await record(run, outcome=None, live_token=LIVE)
+    said = ""
+    async with (
+        served(Router(live_routes(run.store, hosts=Hosts("127.0.0.1"), log=True))) as base,
+        httpx.AsyncClient(timeout=PATIENCE_S) as asking,
+        asking.stream("GET", f"{base}/live/{LIVE}/events") as answer,
+    ):
+        async for line in answer.aiter_lines():
+            said += f"{line}\n"
+            if line.startswith("data:") and '"index":2' in line:
+                break
+    assert "#W4711" in said
+    assert GOAL not in said

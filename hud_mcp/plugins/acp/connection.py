@@ -43,7 +43,7 @@ _ANSWER_S = 120.0
 """A package manager may have to fetch the program first."""
 _SEND_S = 30.0
 """The time in which a program has to read a message."""
-_EXIT_S = 5.0
+_CANCEL_S = _EXIT_S = 5.0
 """The time between the end of a program's output and its own end."""
 _END_S = 10.0
 _KEPT_BYTES = 256 * 1024
@@ -69,10 +69,12 @@ class Connection:
 
     Attributes:
         has_ended: Whether the program's output has ended, or is not read any more.
+        reading: The scope of `serve`; a program that is asked to stop still gets answers.
     """
 
     def __init__(self, process: Process, *, title: str, errors: Output) -> None:
         self.has_ended = False
+        self.reading = anyio.CancelScope(shield=True)
         self._process = process
         self._title = title
         self._errors = errors
@@ -83,15 +85,17 @@ class Connection:
         self._sending = anyio.Lock()
 
     async def ask(
-        self, method: str, params: Json, answer: type[ModelT], *, within_s: float = _ANSWER_S
+        self, method: str, params: Json, answer: type[ModelT], *, cancel: str = ""
     ) -> ModelT:
         """Send a request of the protocol, and return its answer.
 
         Raises:
             RequestRefused: The program's error.
             CommandDied: It has ended, does not answer in time, or answers something else.
+
+        With a method that cancels it, a request has no bound. A cancelled call sends that one.
         """
-        reply = await self.request(method, params, within_s=within_s)
+        reply = await self.request(method, params, cancel=cancel)
         try:
             return answer.model_validate(reply)
         except ValidationError as exc:
@@ -100,18 +104,24 @@ class Connection:
                 f"answered {method} with something else", said=f"{first['loc']}: {first['msg']}"
             ) from None
 
-    async def request(self, method: str, params: Json, *, within_s: float = _ANSWER_S) -> Json:
+    async def request(self, method: str, params: Json, *, cancel: str = "") -> Json:
         """Send a request, and return its result; it raises what `ask` raises."""
         self._check()
         self._last += 1
         number = self._last
         self._calls[number] = call = _Call()
         try:
-            with anyio.fail_after(within_s):
+            with anyio.fail_after(None if cancel else _ANSWER_S):
                 await self._send({"id": number, "method": method, "params": params})
                 await call.over.wait()
         except TimeoutError:
-            raise self.died(f"did not answer {method} within {within_s:g} s") from None
+            raise self.died(f"did not answer {method} within {_ANSWER_S:g} s") from None
+        except anyio.get_cancelled_exc_class():
+            if cancel:
+                with anyio.move_on_after(_CANCEL_S, shield=True):
+                    await self.notify(cancel, {"sessionId": params["sessionId"]})
+                    await call.over.wait()
+            raise
         finally:
             del self._calls[number]
         if "error" in call.reply:
@@ -129,9 +139,10 @@ class Connection:
     async def serve(self, on_request: OnRequest, on_notice: OnNotice) -> None:
         """Read the program's messages until its output ends; then every open request fails."""
         try:
-            async with anyio.create_task_group() as group:
-                await self._read(group, on_request, on_notice)
-                group.cancel_scope.cancel()
+            with self.reading:
+                async with anyio.create_task_group() as group:
+                    await self._read(group, on_request, on_notice)
+                    group.cancel_scope.cancel()
         except BaseExceptionGroup as found:
             raise sole_cause(found) from None
         finally:
@@ -282,8 +293,10 @@ async def connected(
             try:
                 async with anyio.create_task_group() as group:
                     group.start_soon(connection.serve, on_request, on_notice)
-                    yield connection
-                    group.cancel_scope.cancel()
+                    try:
+                        yield connection
+                    finally:
+                        connection.reading.cancel()
             finally:
                 if process.returncode is not None:
                     status = shown_status(process.returncode)

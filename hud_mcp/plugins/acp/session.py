@@ -1,11 +1,8 @@
 """One session of the protocol with one agent: begun, prompted, loaded again, cancelled."""
 
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import anyio
 
 from hud_mcp.agents.kind import RunModel
 from hud_mcp.agents.programs import SERVER
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _PROTOCOL = 1
-_CANCEL_S = 5.0
 _AUTH_REQUIRED = -32000
 _PATHS = {"anthropic": "", "openai": "/v1"}
 """The wire forms of providers that a gateway speaks, and where each begins."""
@@ -158,13 +154,8 @@ class Session:
         If this call is cancelled, the agent is asked to stop, and has a moment for it.
         """
         asked = {"sessionId": self.number, "prompt": [{"type": "text", "text": text}]}
-        try:
-            kind = libraries.schema.PromptResponse
-            return await agent.ask("session/prompt", asked, kind, within_s=math.inf)
-        except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(_CANCEL_S, shield=True):
-                await agent.notify("session/cancel", {"sessionId": self.number})
-            raise
+        kind = libraries.schema.PromptResponse
+        return await agent.ask("session/prompt", asked, kind, cancel="session/cancel")
 
 
 def _current_model(begun: "NewSessionResponse") -> str | None:

@@ -27,14 +27,11 @@ _NOT_FOUND = -32002
 _TOOLS = {"run_command": {"command", "timeout_s"}, "write_file": {"path", "content"}}
 """The tools of a shell, with arguments that tell them from others of the same name."""
 
-_PART_BYTES = 5_800
-"""The bytes of one step: a reply shows 8,000 characters, and base64 takes a third more."""
+_PART_BYTES = 5_800  # of one step: a reply shows 8,000 characters, and base64 takes a third more
 _FILE_BYTES = 256 * 1024
-_OUTPUT_BYTES = 64 * 1024
-"""The last bytes of a terminal's output that are kept, at most."""
+_OUTPUT_BYTES = 64 * 1024  # the last of a terminal's output, at most
 _TERMINALS = 16
-_WAITS_S = (1, 2, 4, 8)
-"""The lengths of the steps that wait for a command; the last one goes on. Other calls wait."""
+_WAITS_S = (1, 2, 4, 8)  # of the steps that wait for a command: other calls wait meanwhile
 _KILLED = 137
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _POLLED = re.compile(r"=(\d{0,3}) (\d{1,15}) (\d{1,15}) ([A-Za-z0-9+/=]*)")
@@ -197,7 +194,7 @@ class Shell:
             terminal.is_cut = True
         more = bool(part) and terminal.read_bytes < size
         if end:
-            terminal.end = int(end) if terminal.end is None else terminal.end
+            terminal.end = min(int(end), 255) if terminal.end is None else terminal.end
             terminal.is_read = not more
         return more
 
@@ -212,7 +209,7 @@ class Shell:
                 f"if {ended}; then cat {terminal.place}/end; elif [ -d {terminal.place} ]; "
                 "then echo no; else echo gone; fi"
             )
-            if said.isascii() and said.isdecimal():
+            if said.isdecimal():
                 terminal.end = min(int(said[:3]), 255)
             elif said != "no":
                 raise RequestRefused(
@@ -227,7 +224,7 @@ class Shell:
                 f"cd {terminal.place} && if [ -e end ]; then cat end; else "
                 f"kill -KILL -- -$(cat pid); echo {_KILLED} | tee end; fi"
             )
-            terminal.end = int(said) if said.isascii() and said.isdecimal() else _KILLED
+            terminal.end = min(int(said[:3]), 255) if said.isdecimal() else _KILLED
         return {}
 
     async def _release(self, asked: Any) -> Json:
@@ -280,7 +277,5 @@ def _decoded(said: str) -> bytes:
 
 
 def _status(end: int) -> Json:
-    """Return the end of a command; ours is told from others by its number, as shells do it."""
-    if end == _KILLED:
-        return {"exitCode": None, "signal": "SIGKILL"}
-    return {"exitCode": min(end, 255), "signal": None}
+    is_killed = end == _KILLED  # as shells number it
+    return {"exitCode": None if is_killed else end, "signal": "SIGKILL" if is_killed else None}

@@ -115,11 +115,15 @@ async def test_an_operators_client_asks_for_more_once_it_needs_it(tmp_path: Path
     row = {"env": "letter_count", "template": "count", "args": COUNT["arguments"]}
     with http_server(tmp_path, ["letter_count"], "--oauth", env=env) as server:
         browser = Browser("olga")
-        auth = provider(server.url, Kept(), browser)
+        olga = Kept()
+        auth = provider(server.url, olga, browser)
         await call(auth, server.url, "task_status", {"list": True})
         begun = await call(auth, server.url, "hud-mcp/start", {"task": row})
         assert begun["session"]
         assert [each["scope"] for each in browser.asked] == ["work", "work operate"]
+        assert olga.tokens is not None
+        async with http_peer(server, token=olga.tokens.access_token, era=LEGACY) as peer:
+            assert (await peer.ok("hud-mcp/start", task=row)).structured["session"]
         ann = Kept()
         await call(provider(server.url, ann, Browser()), server.url, "task_status", {"list": True})
         assert ann.tokens is not None

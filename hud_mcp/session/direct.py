@@ -209,7 +209,7 @@ class DirectAccess:
         try:
             if (moves := self._world.moves) is not None:
                 await moves.before(one.draft.events)
-                await moves.after(one.draft.events, self._journal.count + 1)
+                await moves.after(one.draft.events, self._journal.count - self._journal.users + 1)
             if self._snapshot_s <= _QUICK_S:
                 one.draft.snapshot = await self.take_snapshot()
         except BaseException:

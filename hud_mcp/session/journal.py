@@ -28,7 +28,7 @@ class Journal:
         "_before", "_beginning", "_facts", "_first_line", "_has_ended", "_id", "_lines", "_lock",
         "_on_written", "_post", "_receipt", "_room", "_steps", "_store", "_writing", "attempt",
         "changed", "count", "deaths", "is_behind", "snapshot", "snapshot_step", "snapshots",
-        "taken",
+        "taken", "users",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +60,7 @@ class Journal:
         self.attempt = stored.attempt if stored is not None else None
         self.snapshots = SnapshotNotes(recorded)  # recorded with the steps
         self.count = len(recorded)  # of the steps, written or not
+        self.users = sum(step.kind == "user" for step in recorded)  # that are a user's words
         self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
         self.deaths: list[TrajectoryStep] = trail(recorded)
         self.snapshot_step: int | None = None
@@ -118,6 +119,7 @@ class Journal:
             self.snapshot_step, self.is_behind = self.count, False
             self.snapshot = draft.snapshot
         self.count += 1
+        self.users += draft.kind == "user"
 
     def withdraw(self) -> None:
         """Take the last step back if it is not written yet, because its call was not performed."""

@@ -36,7 +36,7 @@ async def say(life: Life, text: str, *, ends: bool) -> Heard:
         draft.performed = 1
         draft.observation = Observation(text=heard.text)
         if moves is not None and not heard.is_over:
-            await moves.after(draft.events, life.journal.count + 1)
+            await moves.after(draft.events, life.journal.count - life.journal.users + 1)
             heard, draft.notes = heard._replace(notes=tuple(moves.untold)), list(moves.untold)
             moves.untold.clear()
         draft.snapshot = None if heard.is_over else await life.direct.take_snapshot()

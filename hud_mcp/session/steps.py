@@ -282,7 +282,7 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
             died = await look_at_answer(life, draft, look, deliver_image=deliver_image)
         else:
             if moves is not None:
-                await moves.after(draft.events, life.journal.count + 1)
+                await moves.after(draft.events, life.journal.count - life.journal.users + 1)
             await _look(life, draft, look, deliver_image=deliver_image)
             draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
@@ -352,7 +352,7 @@ async def run_tool(
         # After the call, because some tools must not be called again in a replay.
         world.note_tool(tool)
         if moves is not None:
-            await moves.after(draft.events, life.journal.count + 1)
+            await moves.after(draft.events, life.journal.count - life.journal.users + 1)
         seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
         shown = tool_observation(value, look)
         draft.snapshot = await life.direct.take_snapshot()

@@ -325,3 +325,14 @@ async def test_a_kept_turn_is_not_asked_for_again(talker: Opens, tmp_path: Path)
         assert log.read_text() == "a\n"
         assert (await shop.say("b")).structured["reply"] == "You said b."
         assert log.read_text() == "a\nb\n"
+
+
+async def test_a_world_moves_by_messages_and_tells_it_in_their_reply(talker: Opens) -> None:
+    """A message is one step; what arrived is not made again in another server."""
+    async with talker() as shop:
+        await shop.start("moving")
+        assert "parcel" not in (await shop.say("Which order?")).text
+        assert "A parcel has arrived." in (await shop.say("Anything else?")).text
+    async with talker(session=shop.session) as shop:
+        assert "parcel" not in (await shop.say("Hm.")).text
+        assert (await shop.ok("response", answer="bye")).structured["reward"] == 1.0

@@ -203,3 +203,20 @@ async def _(agent, log, holds):
     assert said.text == "You said a."
     last = await agent.say("bye")
     assert agent.answered, last.text
+
+
+@env.template(user=True)
+async def moving(shop: Shop):
+    """A user, in a shop where something arrives after the second message."""
+    user = ana()
+    reply = yield Say("Hello.")
+    while not reply.ended:
+        reply = yield await user.answer(reply)
+    yield float(shop.refunds == ["arrived"])
+
+
+@moving.after(step=2)
+async def arrive(shop):
+    """Something arrives."""
+    shop.refunds.append("arrived")
+    return "A parcel has arrived."

@@ -24,7 +24,7 @@ ADDED = {
     "plugins/acp/": 1_500,
     "plugins/servers/": 5_900,
     "plugins/sets/mcp/": 380,
-    "plugins/models/gateway/": 4_650,
+    "plugins/models/gateway/": 4_660,
     "plugins/models/translate/": 1_290,
     "plugins/oauth/": 2_400,
 }

@@ -399,7 +399,6 @@ def _short(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seen_facts(turn: RecordedTurn) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a turn that a gateway has seen."""
     if turn.source is None:
         return
     yield "api", turn.dialect or ""

@@ -46,6 +46,18 @@ class TokenUsage(Value):
     reasoning: int | None = Field(default=None, ge=0, description="Output tokens of reasoning.")
 
 
+class TurnTokens(Value):
+    """The tokens of one reply and its prompt, where an engine returns them."""
+
+    shared: int = Field(
+        default=0, ge=0, description="So many tokens of the turn `after` begin its prompt."
+    )
+    prompt_ids: tuple[int, ...] = Field(default=(), description="The prompt's later tokens.")
+    ids: tuple[int, ...] = ()
+    logprobs: tuple[float | None, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
 class ModelTurn(Value):
     """One reply of a model, and its request."""
 
@@ -80,6 +92,7 @@ class ModelTurn(Value):
     tries: tuple[dict[str, Any], ...] = Field(
         default=(), description="Those that failed before: `status`, `error`, `waited_s`."
     )
+    tokens: TurnTokens | None = None
 
     @property
     def latency_s(self) -> float:
@@ -89,6 +102,9 @@ class ModelTurn(Value):
 
 TURN_BYTES = 262_144
 """The most bytes of one turn; longer texts are cut."""
+
+_TOKENS_BYTES = 4_194_304
+"""The most bytes of a turn's tokens; more are not recorded."""
 
 TURNS = 10_000
 """The most turns of one session; later turns are not recorded."""
@@ -163,7 +179,7 @@ class RecordedTurn(ModelTurn):
         if not had:
             return self
         empty: dict[str, Any] = {"calls": (), "settings": {}, "messages": ()}
-        changes: dict[str, Any] = {name: empty.get(name) for name in had}
+        changes: dict[str, Any] = {name: empty.get(name) for name in (*had, "tokens")}
         marker = Redaction(fields=had, at=at)
         return self.model_copy(update={**changes, "redactions": (*self.redactions, marker)})
 
@@ -178,7 +194,7 @@ def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
 
     `most_bytes` is its largest size as JSON, in ASCII.
     """
-    told: dict[str, Any] = masked(turn.model_dump(mode="json"))
+    told: dict[str, Any] = masked(turn.model_dump(mode="json", exclude={"tokens"}))
     for name in ("started_at", "ended_at"):
         told[name] = _aware(getattr(turn, name))
     if not (math.isfinite(turn.cost_usd or 0) and (turn.cost_usd or 0) <= _MOST_USD):
@@ -186,7 +202,14 @@ def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
     told["usage"] = {k: v for k, v in told["usage"].items() if v is None or v <= _MOST_TOKENS}
     if _size(told) > most_bytes:
         told = _fitted(told, most_bytes)
-    return ModelTurn.model_validate(told)
+    return ModelTurn.model_validate({**told, "tokens": _kept(turn.tokens)})
+
+
+def _kept(tokens: TurnTokens | None) -> TurnTokens | None:
+    if tokens is None or _size(tokens.model_dump()) > _TOKENS_BYTES:
+        return None
+    text = "".join(tokens.texts)  # one token has a piece of a key
+    return tokens if masked(text) == text else tokens.model_copy(update={"texts": ()})
 
 
 def _fitted(told: dict[str, Any], most_bytes: int) -> dict[str, Any]:

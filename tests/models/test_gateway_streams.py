@@ -68,6 +68,33 @@ async def test_a_reply_in_each_dialect_passes_and_is_recorded(dialect: str) -> N
         assert turn.cost_usd == pytest.approx(0.002)
 
 
+async def test_the_tokens_of_an_engine_are_kept_without_those_of_the_turn_before() -> None:
+    """The second prompt begins with the first one and its reply; another one begins anew."""
+
+    async def reply(got: Got, writer: Writer) -> None:
+        prompt = [*range(5), 9, 11] if len(got.json["messages"]) > 1 else [0, 1, 2]
+        message = {"role": "assistant", "content": "4"}
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "token_ids": [3, 4]}
+        body = {"id": "r", "model": "m", "choices": [choice], "prompt_token_ids": prompt}
+        await writer.whole(body | {"usage": {"prompt_tokens": 3, "completion_tokens": 2}})
+
+    said = [{"role": "user", "content": "2 + 2?"}]
+    more = [*said, {"role": "assistant", "content": "4"}, {"role": "user", "content": "+ 1?"}]
+    async with (
+        provider(reply) as there,
+        gateway_to(there.url, "openai-compatible") as gateway,
+        gateway.run() as run,
+    ):
+        for messages in (said, more):
+            body = {"model": "some-model", "return_token_ids": True, "messages": messages}
+            await run.ask("/v1/chat/completions", body)
+    first, second = (turn.tokens for turn in run.turns)
+    assert first is not None
+    assert second is not None
+    assert (first.shared, first.prompt_ids, first.ids) == (0, (0, 1, 2), (3, 4))
+    assert (second.shared, second.prompt_ids) == (5, (9, 11))
+
+
 @pytest.mark.long
 async def test_64_streams_at_once_pass_byte_for_byte() -> None:
     """Each its own, in the chunks of any boundaries, of four runs."""

@@ -100,5 +100,5 @@ def told(turn: ReadTurn) -> Json:
     kept["calls"] = [each.model_dump() for each in turn.calls]
     kept["usage"] = turn.usage.model_dump(exclude_none=True)
     if turn.tokens is not None:
-        kept["tokens"] = {name: list(each) for name, each in asdict(turn.tokens).items()}
+        kept["tokens"] = {name: list(each) for name, each in turn.tokens if name != "shared"}
     return kept

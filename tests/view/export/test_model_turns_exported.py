@@ -114,6 +114,27 @@ async def test_atif_has_a_turn_in_the_first_step_that_it_led_to(
     assert "llm_call_count" not in other["steps"][1]
 
 
+async def test_parquet_has_the_tokens_of_turns_whole(record: Recorded, tmp_path: Path) -> None:
+    """A turn keeps what its prompt adds to the turn before; what nobody told is null."""
+    name = await record.add("price", [{}])
+    first = {"prompt_ids": [1, 2], "ids": [3], "logprobs": [-0.5], "texts": ["a"]}
+    later = {"shared": 3, "prompt_ids": [4], "ids": [5, 6]}
+    for second, more in ((0, {"tokens": first}), (1, {"tokens": later, "after": 0}), (2, {})):
+        await record.store.add_seen_turn(name, turn(second, **more))
+    await export_parquet(record.store, "job-1", tmp_path / "out")
+    rows = pq.read_table(tmp_path / "out" / "turns.parquet").to_pylist()
+    assert [row["prompt_token_ids"] for row in rows] == [[1, 2], [1, 2, 3, 4], None]
+    assert [row["token_ids"] for row in rows] == [[3], [5, 6], None]
+    assert (rows[0]["logprobs"], rows[0]["token_texts"]) == ([-0.5], ["a"])
+
+    await Upkeep(record.store).redact([name], ["text", "settings"])
+    found = await record.store.load_trajectory(name, turns=True)
+    assert [each.tokens is None for each in found.turns] == [False, False, True]
+    await record.store.add_seen_turn(name, turn(3, text="Said.", tokens=first))
+    await Upkeep(record.store).redact([name], ["text"])
+    assert (await record.store.load_trajectory(name, turns=True)).turns[3].tokens is None
+
+
 def written(folder: Path) -> dict[str, bytes]:
     """Every file beside the store, by its name."""
     files = [path for path in folder.rglob("*") if path.is_file() and "store" not in path.name]

@@ -1,6 +1,7 @@
 """The turns of one run as conversations: each request adds its new messages to a turn before it."""
 
 import hashlib
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from hud_mcp.plugins.models.gateway.dialects import (
 )
 from hud_mcp.plugins.models.gateway.dialects.body import clean, dict_of, text_of
 from hud_mcp.plugins.models.gateway.dialects.known import DIALECTS
+from hud_mcp.values.model_turn import TurnTokens
 
 __all__ = ["Conversation", "Place"]
 
@@ -68,6 +70,7 @@ class Conversation:
         self._by_request: dict[tuple[Any, ...], _Turn] = {}
         self._by_id: dict[str, _Turn] = {}
         self._systems, self._tools = set[str](), set[str | None]()
+        self._ids: dict[int, array[int]] = {}
 
     def place(self, asked: Asked) -> Place:
         """Find the place of a request; `recorded` is told once its turn has a number.
@@ -102,7 +105,9 @@ class Conversation:
     def recorded(self, asked: Asked, place: Place, number: int, reply: ReadTurn) -> None:
         """Take note of a turn that has its number."""
         # The record has the items; of the request only figures are needed on.
-        turn = _Turn(number, replace(asked, items=()), place, reply)
+        turn = _Turn(number, replace(asked, items=()), place, replace(reply, tokens=None))
+        if reply.tokens is not None:
+            self._ids[number] = array("q", (*reply.tokens.prompt_ids, *reply.tokens.ids))
         self._by_request.setdefault(_request(asked, place.head), turn)
         if asked.tools_digest is not None or place.head not in self._by_head:
             self._by_head[place.head] = turn
@@ -111,6 +116,19 @@ class Conversation:
         self._systems.add(asked.system_digest)
         if asked.tools_digest is not None:
             self._tools.add(asked.tools_digest)
+
+    def new_tokens(self, place: Place, reply: ReadTurn) -> TurnTokens | None:
+        """Return a reply's tokens without those that its prompt shares with the turn before."""
+        if (tokens := reply.tokens) is None:
+            return None
+        # Once only: a run of many turns holds the tokens of the last ones.
+        before = self._ids.pop(-1 if place.after is None else place.after, ())
+        pairs = enumerate(zip(before, tokens.prompt_ids, strict=False))
+        most = min(len(before), len(tokens.prompt_ids))
+        shared = next((at for at, (one, other) in pairs if one != other), most)
+        return tokens.model_copy(
+            update={"shared": shared, "prompt_ids": tokens.prompt_ids[shared:]}
+        )
 
     def _heads(self, asked: Asked) -> tuple[list[bytes], _Turn | None]:
         """Return the digest of each beginning of the messages, and the turn before them all."""

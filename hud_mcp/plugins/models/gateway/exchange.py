@@ -297,12 +297,12 @@ class Exchange:
             "last_token_s": _seconds(self._began, relay.last_at),
             "tries": tuple(self._tried),
             "is_broken": error is not None and relay.size > 0,
+            "tokens": self._run.conversation.new_tokens(place, read),
         }
         if place.system is not None:
             settings["system"] = place.system
         if place.tools:
             settings["tools"] = place.tools
-        fields = {k: value for k, value in beside.items() if k in ModelTurn.model_fields}
         return ModelTurn(
             model=self._name,
             settings=settings,
@@ -315,7 +315,7 @@ class Exchange:
             error=error,
             started_at=self._began,
             ended_at=utc_now(),
-            **fields,
+            **beside,
         )
 
 

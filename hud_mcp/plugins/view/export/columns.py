@@ -1,10 +1,11 @@
 """The columns of the Parquet tables, and the rows that fill them.
 
 A column's type is one of: `text`, `json` (text that holds JSON), `int` (32 bits), `long` (64),
-`number` (64-bit float), `flag`, `time` (microseconds, UTC), `actions` (a list of structs) and
-`image` (a struct of `bytes` and `path`).
+`number` (64-bit float), `flag`, `time` (microseconds, UTC), `actions` (a list of structs),
+`image` (a struct of `bytes` and `path`), and `longs`, `numbers` and `texts`, which are lists.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from hud_mcp.plugins.view.export.files import clean_text, to_json
@@ -119,11 +120,19 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("is_broken", "flag", "Whether its reply broke off."),
         Column("first_token_s", "number", "Seconds to its first byte."),
         Column("tries_json", "json", "Its tries that failed before."),
+        Column("prompt_token_ids", "longs", "The tokens of its prompt; null if not told."),
+        Column("token_ids", "longs", "The tokens of its reply; null if not told."),
+        Column("logprobs", "numbers", "Their log-probabilities; null if not told."),
+        Column("token_texts", "texts", "Their texts; null if not told."),
         Column("started_at", "time", "When it was asked."),
         Column("ended_at", "time", "When its reply was whole."),
     ),
 }
 """The columns of each table, by the table's name."""
+
+
+_RUN_VALUES = ("job_id", "environment", "environment_version", "seed", "reward", "started_at",
+               "ended_at")  # fmt: skip
 
 
 def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
@@ -133,40 +142,34 @@ def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
     subscores = [s.model_dump(mode="json") for s in receipt.subscores] if receipt else []
     return {
         "trajectory_id": trajectory.id,
-        "job_id": trajectory.job_id,
         "job_name": clean_text(job.name) if job else None,
         "taskset": clean_text(job.set_of(task.id)) if job else None,
         "agent": clean_text(job.agent) if job else None,
-        "environment": trajectory.environment,
-        "environment_version": trajectory.environment_version,
         "task_id": clean_text(task.id),
         "template": task.template,
         "prompt": clean_text(trajectory.prompt),
         "context_json": to_json(trajectory.context),
-        "seed": trajectory.seed,
         "step_count": len(trajectory.steps),
         "answer": clean_text(trajectory.answer),
         "outcome": trajectory.outcome.value if trajectory.outcome else None,
         "cause": trajectory.cause.value if trajectory.cause else None,
-        "reward": trajectory.reward,
         "subscores_json": to_json(subscores),
         "grade_content": clean_text(receipt.content) if receipt else None,
         "error": clean_text(trajectory.error),
         "model": clean_text(next(models, None)),
         "turn_count": len(trajectory.turns),
-        "input_tokens": use.input if use else None,
-        "output_tokens": use.output if use else None,
-        "cached_tokens": use.cached if use else None,
-        "cost_usd": use.cost_usd if use else None,
-        "model_s": use.model_s if use else None,
-        "environment_s": use.environment_s if use else None,
+        **{f"{name}_tokens": getattr(use, name, None) for name in _TOKENS[:3]},
+        **{name: getattr(use, name, None) for name in ("cost_usd", "model_s", "environment_s")},
         "log": clean_text(trajectory.logs),
         "pruned": str(trajectory.pruned) if trajectory.pruned else None,
         "task_json": to_json(task.model_dump(mode="json")),
         "receipt_json": to_json(receipt.model_dump(mode="json")) if receipt else None,
-        "started_at": trajectory.started_at,
-        "ended_at": trajectory.ended_at,
+        **{name: getattr(trajectory, name) for name in _RUN_VALUES},
     }
+
+
+_STEP_VALUES = ("scale", "interrupted", "delivered_image", "reward", "terminated", "truncated",
+                "started_at", "ended_at")  # fmt: skip
 
 
 def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None) -> dict[str, Any]:
@@ -189,58 +192,57 @@ def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None
         "step": step.index,
         "kind": step.kind,
         "actions": actions,
-        "scale": step.scale,
-        "interrupted": step.interrupted,
         "observation_text": clean_text(step.observation_text),
         "screenshot": image,
         "screenshot_sha256": shot.sha256 if shot else None,
         "screenshot_width_px": shot.width_px if shot else None,
         "screenshot_height_px": shot.height_px if shot else None,
         "screenshot_scale": shot.scale if shot else None,
-        "delivered_image": step.delivered_image,
         "events_json": to_json([event.model_dump(mode="json") for event in step.events]),
         "error": clean_text(step.error),
-        "reward": step.reward,
-        "terminated": step.terminated,
-        "truncated": step.truncated,
         "info_json": to_json(step.info),
-        "started_at": step.started_at,
-        "ended_at": step.ended_at,
+        **{name: getattr(step, name) for name in _STEP_VALUES},
     }
 
 
-def turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
-    """Return a row of `turns`."""
-    usage = turn.usage
+def turn_rows(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `turns`."""
+    whole: dict[int | None, list[int]] = {}  # the prompt and the reply, as token ids
+    for turn in trajectory.turns:
+        yield {**_turn_row(trajectory, turn), **_token_columns(turn, whole)}
+
+
+def _token_columns(turn: RecordedTurn, whole: dict[int | None, list[int]]) -> dict[str, Any]:
+    if (tokens := turn.tokens) is None:
+        return {}
+    before = whole.pop(turn.after, [])
+    is_known = len(before) >= tokens.shared  # the turn before may have lost its own
+    prompt = [*before[: tokens.shared], *tokens.prompt_ids] if is_known else []
+    whole[turn.number] = [*prompt, *tokens.ids] if is_known else []
+    texts = [clean_text(text) for text in tokens.texts]
+    lists = {"prompt_token_ids": prompt, "logprobs": list(tokens.logprobs), "token_texts": texts}
+    return {name: value or None for name, value in {**lists, "token_ids": [*tokens.ids]}.items()}
+
+
+_TURN_TEXTS = ("model", "text", "reasoning", "stop_reason", "error", "asked_model")
+_TURN_VALUES = ("before_step", "until_step", "cost_usd", "dialect", "is_side", "is_broken",
+                "first_token_s", "started_at", "ended_at")  # fmt: skip
+_TOKENS = ("input", "output", "cached", "cache_write", "reasoning")
+
+
+def _turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
     return {
         "trajectory_id": trajectory.id,
         "task_id": clean_text(trajectory.task.id),
         "turn": turn.number,
-        "before_step": turn.before_step,
-        "until_step": turn.until_step,
-        "model": clean_text(turn.model),
         "settings_json": to_json(turn.settings),
-        "text": clean_text(turn.text),
-        "reasoning": clean_text(turn.reasoning),
         "calls_json": to_json(turn.told_calls()),
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "cached_tokens": usage.cached,
-        "cache_write_tokens": usage.cache_write,
-        "reasoning_tokens": usage.reasoning,
-        "cost_usd": turn.cost_usd,
-        "stop_reason": clean_text(turn.stop_reason),
-        "error": clean_text(turn.error),
         "redactions_json": to_json([each.model_dump(mode="json") for each in turn.redactions]),
         "source": turn.source or "reported",
-        "dialect": turn.dialect,
-        "asked_model": clean_text(turn.asked_model),
         "messages_json": to_json(turn.messages),
         "after_turn": turn.after,
-        "is_side": turn.is_side,
-        "is_broken": turn.is_broken,
-        "first_token_s": turn.first_token_s,
         "tries_json": to_json(turn.tries),
-        "started_at": turn.started_at,
-        "ended_at": turn.ended_at,
+        **{name: clean_text(getattr(turn, name)) for name in _TURN_TEXTS},
+        **{name: getattr(turn, name) for name in _TURN_VALUES},
+        **{f"{name}_tokens": getattr(turn.usage, name) for name in _TOKENS},
     }

@@ -61,12 +61,9 @@ async def _jsonl(output: Output, *, inline_images: bool = False) -> AsyncGenerat
 
 
 export_jsonl = Export(
-    "jsonl",
-    "everything, one line for each trajectory.",
-    "file",
-    _jsonl,
+    "jsonl", "everything, one line for each trajectory.", "file", _jsonl,
     {"inline_images": Option("--inline-images", "put pictures into the lines, as base64.")},
-)
+)  # fmt: skip
 
 
 @asynccontextmanager
@@ -84,12 +81,9 @@ export_html = Export("html", "a page in one file.", "file", _html)
 
 @asynccontextmanager
 async def _gif(
-    output: Output,
-    *,
-    width_px: int = WIDTH_PX,
-    max_frames: int = MAX_FRAMES,
+    output: Output, *, width_px: int = WIDTH_PX, max_frames: int = MAX_FRAMES,
     max_bytes: int = MAX_BYTES,
-) -> AsyncGenerator[Write]:
+) -> AsyncGenerator[Write]:  # fmt: skip
     """Draw films. A trajectory longer than `max_frames` shows that many, chosen evenly.
 
     A file above `max_bytes` is made again with smaller pictures, down to 240 px, then with fewer
@@ -99,33 +93,23 @@ async def _gif(
     def write(trajectory: Trajectory) -> None:
         path = output.path / _film_name(trajectory) if output.selection.whole_job else output.path
         _write_film(
-            trajectory,
-            path,
-            pictures=output.pictures,
-            width_px=width_px,
-            max_frames=max_frames,
+            trajectory, path, output.pictures, width_px=width_px, max_frames=max_frames,
             max_bytes=max_bytes,
-        )
+        )  # fmt: skip
 
     yield write
 
 
 export_gif = Export(
-    "gif",
-    "one moving picture for each trajectory.",
-    "files",
-    _gif,
+    "gif", "one moving picture for each trajectory.", "files", _gif,
     {"width_px": Option("--width", "the largest width, in pixels.", "N", between=(120, 1920))},
-)
+)  # fmt: skip
 
 
 def _write_line(
-    file: BinaryIO,
-    trajectory: Trajectory,
-    *,
-    job: Job | None,
+    file: BinaryIO, trajectory: Trajectory, *, job: Job | None,
     carry: Callable[[ScreenshotRecord], dict[str, Any]],
-) -> None:
+) -> None:  # fmt: skip
     row: dict[str, Any] = trajectory.model_dump(mode="json", exclude={"steps"})
     row |= {"outcome": trajectory.outcome, "reward": trajectory.reward, "error": trajectory.error}
     use = trajectory.use.model_dump(mode="json") if trajectory.use else None
@@ -203,14 +187,9 @@ def _film_name(trajectory: Trajectory) -> str:
 
 
 def _write_film(
-    trajectory: Trajectory,
-    path: Path,
-    *,
-    pictures: Pictures,
-    width_px: int,
-    max_frames: int,
+    trajectory: Trajectory, path: Path, pictures: Pictures, *, width_px: int, max_frames: int,
     max_bytes: int,
-) -> None:
+) -> None:  # fmt: skip
     while True:
         libraries.save_film(trajectory, path, pictures, width_px=width_px, max_frames=max_frames)
         size = path.stat().st_size

@@ -9,14 +9,14 @@ import importlib.util
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio.to_thread
 
 from hud_mcp.base import __version__
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
-from hud_mcp.plugins.view.export.columns import COLUMNS, step_row, trajectory_row, turn_row
+from hud_mcp.plugins.view.export.columns import COLUMNS, step_row, trajectory_row, turn_rows
 from hud_mcp.plugins.view.export.exporting import Export, Output, Selection
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
@@ -50,8 +50,8 @@ async def _write_parquet(output: Output) -> AsyncGenerator[Callable[[Trajectory]
             for step in trajectory.steps:
                 data = output.pictures.read(step.screenshot) if step.screenshot else None
                 steps.add(step_row(trajectory, step, data))
-            for turn in trajectory.turns:
-                turns.add(turn_row(trajectory, turn))
+            for row in turn_rows(trajectory):
+                turns.add(row)
 
         yield write
     (folder / "README.md").write_text(_card(selection), encoding="utf-8")
@@ -121,11 +121,15 @@ def _types(arrow: Any) -> dict[str, Any]:
         "time": arrow.timestamp("us", tz="UTC"),
         "actions": arrow.list_(arrow.struct(action)),
         "image": arrow.struct([("bytes", arrow.binary()), ("path", text)]),
+        "longs": arrow.list_(arrow.int64()),
+        "numbers": arrow.list_(arrow.float64()),
+        "texts": arrow.list_(text),
     }
 
 
 def _size(row: dict[str, Any]) -> int:
     texts = sum(len(v) for v in row.values() if isinstance(v, str))
+    texts += sum(8 * len(cast("list[Any]", v)) for v in row.values() if isinstance(v, list))
     picture = row.get("screenshot")
     return texts + (len(picture["bytes"]) if picture else 0) + 200
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.values.model_turn import ModelCall, TokenUsage
+from hud_mcp.values.model_turn import ModelCall, TokenUsage, TurnTokens
 
 __all__ = ["Action", "Asked", "Json", "Picture", "ReadTurn", "Said", "TurnTokens", "Unreadable"]
 
@@ -80,16 +80,6 @@ class Asked:
     pictures: int = 0
     pages: int = 0
     """At most so many pages of documents; a document that is only named counts as 100."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnTokens:
-    """The tokens of one reply, where an engine returns them."""
-
-    prompt_ids: tuple[int, ...] = ()
-    ids: tuple[int, ...] = ()
-    logprobs: tuple[float | None, ...] = ()
-    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from hud_mcp.plugins.models.gateway.dialects import Json, TurnTokens
+from hud_mcp.plugins.models.gateway.dialects import Json
 from hud_mcp.plugins.models.gateway.dialects.body import (
     count_of,
     dict_of,
@@ -13,6 +13,7 @@ from hud_mcp.plugins.models.gateway.dialects.body import (
     mended,
     text_of,
 )
+from hud_mcp.values.model_turn import TurnTokens
 
 __all__ = ["TokenLists", "read_chat_tokens", "read_gemini_tokens", "read_logprobs", "turn_tokens"]
 

@@ -48,7 +48,7 @@ async def test_a_models_own_words_are_its_talk(
     """The user answers as its user; the tool for it is not among the model's."""
     monkeypatch.setenv("HUD_MCP_STORE", str(tmp_path / "runs.sqlite3"))
     (tmp_path / "env.py").write_text(ENV)
-    row = {"id": "words", "env": "desk", "template": "serve", "args": {}}
+    row: dict[str, Any] = {"id": "words", "env": "desk", "template": "serve", "args": {}}
 
     def script(asked: Asked) -> Says:
         said = [text for role, text in roles(asked) if role == "assistant"]

@@ -34,10 +34,10 @@ async def test_a_regrade_asks_no_user_again(tmp_path: Path) -> None:
 async def test_a_kill_between_a_message_and_its_reply_costs_nothing(tmp_path: Path) -> None:
     """The user was asked once: its words are in the record before the server dies."""
     log, sources = tmp_path / "asked", [f"{TALKING}:shop"]
-    given = {"template": "costly", "arguments": {"log": str(log), "holds": True}}
+    given = {"log": str(log), "holds": True}
     async with raw_stdio(tmp_path, sources) as first:
         await first.hello()
-        begun = await first.call("start_task", **given)
+        begun = await first.call("start_task", template="costly", arguments=given)
         session = begun["structuredContent"]["session"]
         await first.post("message_user", {"session": session, "text": "a"})
         await until(Path(f"{log}.asked").exists)

@@ -1,5 +1,7 @@
 """Pages show a conversation as one; the user's goal only to those who may read the record."""
 
+from typing import Any
+
 import httpx
 import pytest
 from playwright.async_api import Browser, expect
@@ -18,7 +20,7 @@ LIVE = "0123456789abcdef" * 2
 GOAL = "THE-GOAL-OF-THE-USER"
 
 
-async def record(run: Run, **more: object) -> str:
+async def record(run: Run, **more: Any) -> str:
     """A conversation of one message, with a step before it."""
     turn = UserTurn(text="It is #W4711.", goal=GOAL, persona="Vague.")
     kept = KeptTurn(after=1, digest="d", number=0, turn=turn).model_dump(mode="json")

@@ -51,6 +51,7 @@ LISTING = "`hud-mcp tasks` lists the sets of tasks with their environments."
 _ALSO_DECLARED = {
     "intercode-workspace": "intercode",
     **{f"servers-{each}": "servers" for each in ("files", "git", "memory", "sql", "time")},
+    **{f"tau2-{each}": "tau2" for each in ("airline", "mock", "retail")},
 }
 """Shipped environments that are declared in the file of another one."""
 

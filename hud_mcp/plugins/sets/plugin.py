@@ -15,6 +15,7 @@ PLUGIN = Plugin(
         "MCPMark": "hud_mcp.plugins.sets.mcp.mcpmark:SET",
         "MCP-Universe": "hud_mcp.plugins.sets.mcp.mcp_universe:SET",
         "MCP-Atlas": "hud_mcp.plugins.sets.mcp.mcp_atlas:SET",
+        "tau2": "hud_mcp.plugins.sets.tau2.rows:SET",
     },
     functions={
         "session_file": "hud_mcp.plugins.sets.imports:SESSION_FILE",

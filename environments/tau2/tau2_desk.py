@@ -1,0 +1,261 @@
+"""The world of a session: the databases of a desk and of its user, and the calls on them."""
+
+import ast
+import inspect
+import operator
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tau2_airline
+import tau2_mock
+import tau2_retail
+from tau2_tables import Database, Row
+
+from hud_mcp import (
+    Action,
+    ActionEffect,
+    ActionFailed,
+    EnvironmentFailed,
+    Look,
+    Observation,
+    Opening,
+    World,
+    WorldSpec,
+)
+
+__all__ = ["DOMAINS", "Desk", "DeskWorld", "Domain", "tool_of", "user_tool_of"]
+
+Rule = Callable[..., Any]
+
+MOST_CHARS = 200
+_OPERATORS: Mapping[type[ast.AST], Callable[..., float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+
+
+def calculate(db: Database, expression: str) -> str:  # noqa: ARG001  # as the other tools
+    """Calculate with numbers, `+ - * /` and parentheses; the result has two decimals."""
+    try:
+        if len(expression) > MOST_CHARS:
+            raise ActionFailed(f"An expression has at most {MOST_CHARS} characters")
+        return str(round(_value(ast.parse(expression.strip(), mode="eval").body), 2))
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError) as exc:
+        raise ActionFailed(f"This cannot be calculated: {exc}") from exc
+
+
+def transfer_to_human_agents(db: Database, summary: str) -> str:  # noqa: ARG001
+    """Transfer the user to a human, where your tools cannot help, or where the policy says so."""
+    return "Transfer successful"
+
+
+def _value(node: ast.AST) -> float:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return float(node.value)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](_value(node.operand))
+    raise ValueError("it has more than numbers, + - * / and parentheses")
+
+
+@dataclass(frozen=True)
+class Domain:
+    """One business: the tables of both sides, and the functions on them.
+
+    Attributes:
+        name: The folder of its files.
+        nouns: Its tables, with what one row of each is.
+        reads: The agent's tools that change nothing.
+        writes: The agent's other tools.
+        checks: Functions for assertions and for the beginning of rows.
+        user_nouns: The tables of the user's side.
+        user_calls: The tools of the user.
+        user_checks: As `checks`, on the user's side.
+    """
+
+    name: str
+    nouns: Mapping[str, str]
+    reads: tuple[Rule, ...]
+    writes: tuple[Rule, ...]
+    checks: tuple[Rule, ...] = ()
+    user_nouns: Mapping[str, str] | None = None
+    user_calls: tuple[Rule, ...] = ()
+    user_checks: tuple[Rule, ...] = ()
+
+    def rule(self, side: str, name: str) -> Rule:
+        """The function of a side with a name; LookupError where it has none."""
+        desk, user = (
+            (*self.reads, *self.writes, *self.checks),
+            (*self.user_calls, *self.user_checks),
+        )
+        return next(each for each in (user if side == "user" else desk) if each.__name__ == name)
+
+
+_ALL = (
+    Domain(
+        "retail",
+        tau2_retail.NOUNS,
+        (*tau2_retail.READS, calculate),
+        (*tau2_retail.WRITES, transfer_to_human_agents),
+    ),
+    Domain(
+        "airline",
+        tau2_airline.NOUNS,
+        (*tau2_airline.READS, calculate),
+        (*tau2_airline.WRITES, transfer_to_human_agents),
+    ),
+    Domain(
+        "mock",
+        tau2_mock.NOUNS,
+        tau2_mock.READS,
+        (*tau2_mock.WRITES, transfer_to_human_agents),
+        tau2_mock.CHECKS,
+        tau2_mock.USER_NOUNS,
+        tau2_mock.USER_CALLS,
+        tau2_mock.USER_CHECKS,
+    ),
+)
+DOMAINS = {each.name: each for each in _ALL}
+
+
+class Books:
+    """The databases of both sides, at one moment of a row.
+
+    Attributes:
+        desk: The agent's database.
+        user: The user's.
+    """
+
+    def __init__(self, domain: Domain, db: Mapping[str, Any], user_db: Mapping[str, Any]) -> None:
+        self._domain = domain
+        self.desk = Database(domain.nouns, db)
+        self.user = Database(domain.user_nouns or {}, user_db)
+
+    def call(self, side: str, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a function of a side.
+
+        Raises:
+            ActionFailed: It was refused. Nothing changed.
+        """
+        try:
+            rule = self._domain.rule(side, name)
+            return rule(self.user if side == "user" else self.desk, **arguments)
+        except (StopIteration, TypeError, KeyError) as exc:
+            raise ActionFailed(f"{name} cannot be called with {dict(arguments)}: {exc!r}") from exc
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """The digests of both databases."""
+        return self.desk.digest, self.user.digest
+
+
+class DeskWorld(World):
+    """One desk: the databases of its row, and who called which function on them.
+
+    Attributes:
+        domain: Its business.
+        books: Its databases; None before a task is started.
+        calls: Each call of the agent and of the user: the side, the name, the arguments.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.books: Books | None = None
+        self.calls: list[tuple[str, str, Row]] = []
+        self._is_closed = False
+
+    def do(self, side: str, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a function for the agent or for the user, and remember it, also where it is refused.
+
+        Raises:
+            ActionFailed: It was refused, or no task was started.
+        """
+        self._check_open()
+        if self.books is None:
+            raise ActionFailed("Nobody has written yet. Start a task first.")
+        self.calls.append((side, name, dict(arguments)))
+        return self.books.call(side, name, arguments)
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Wait, which changes nothing.
+
+        Raises:
+            ActionFailed: It is another action. Nothing happened.
+            EnvironmentFailed: The desk is closed.
+        """
+        self._check_open()
+        if action.type != "wait":
+            raise ActionFailed(f"There is nothing to {action.type!r} at a desk. Use its tools.")
+        return ActionEffect()
+
+    async def observe(self, look: Look) -> Observation:
+        """Return the number of calls so far.
+
+        Raises:
+            EnvironmentFailed: The desk is closed.
+        """
+        self._check_open()
+        return Observation(text=f"Calls so far: {len(self.calls)}.") if look.text else Observation()
+
+    async def close(self) -> None:
+        """Close the desk. Again is no error."""
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EnvironmentFailed("This desk is closed. Start a new task.")
+
+
+class Desk(WorldSpec):
+    """Declares a desk of one business."""
+
+    name = "tau2"
+    world_type = DeskWorld
+    is_destructive = True
+    open_world = False
+    replayable = True
+    looks_at_once = True
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+
+    async def open(self, opening: Opening) -> DeskWorld:  # noqa: ARG002  # a task fills it
+        """Open a desk without a database; the task's template fills it."""
+        return DeskWorld(self._domain)
+
+
+def tool_of(rule: Rule) -> Callable[..., Awaitable[Any]]:
+    """Return a tool of the agent that calls a function on the desk's database."""
+
+    async def call(desk: DeskWorld, **arguments: Any) -> Any:
+        return desk.do("assistant", rule.__name__, arguments)
+
+    return _signed(call, rule, {"desk": DeskWorld})
+
+
+def user_tool_of(desk: DeskWorld, rule: Rule) -> Callable[..., Awaitable[Any]]:
+    """Return a tool of the user that calls a function on the user's database."""
+
+    async def call(**arguments: Any) -> Any:
+        return desk.do("user", rule.__name__, arguments)
+
+    return _signed(call, rule, {})
+
+
+def _signed(call: Any, rule: Rule, first: Mapping[str, type]) -> Callable[..., Awaitable[Any]]:
+    """Give a call the name, the text and the arguments of a function, but for its database."""
+    signature = inspect.signature(rule)
+    database, *rest = signature.parameters.values()
+    hints = {name: hint for name, hint in rule.__annotations__.items() if name != database.name}
+    call.__name__, call.__qualname__ = rule.__name__, rule.__qualname__
+    call.__doc__, call.__module__ = rule.__doc__, rule.__module__
+    call.__annotations__ = {**first, **hints}
+    added = [inspect.Parameter(n, database.kind, annotation=hint) for n, hint in first.items()]
+    call.__signature__ = signature.replace(parameters=[*added, *rest])
+    return call

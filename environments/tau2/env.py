@@ -5,7 +5,9 @@ row, or by the model that `HUD_MCP_USER_MODEL` names.
 """
 
 import os
+from collections.abc import AsyncGenerator
 from dataclasses import replace
+from typing import Any
 
 from tau2_desk import DOMAINS, Desk, DeskWorld, tool_of, user_tool_of
 from tau2_grading import grade
@@ -35,7 +37,7 @@ def declare(name: str) -> Environment:
         env.tool(tool_of(rule))
 
     @env.template(description="Serve one user", user=True)
-    async def customer(desk: DeskWorld, row: str, files: str):
+    async def customer(desk: DeskWorld, row: str, files: str) -> AsyncGenerator[Any, Any]:
         """A user asks for something, in a row of the files with this digest."""
         case = read_case(domain, row, files)
         desk.books = case.begin()

@@ -48,6 +48,7 @@ BUILT_IN = (
     "hud_mcp.plugins.operate.plugin",
     "hud_mcp.plugins.servers.plugin",
     "hud_mcp.plugins.sets.plugin",
+    "hud_mcp.plugins.users.plugin",
     "hud_mcp.plugins.view.plugin",
 )
 """The modules that hold a `PLUGIN`. No other module of the core names a plugin."""

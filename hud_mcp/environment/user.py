@@ -64,7 +64,8 @@ class User:
         persona: Its manner and circumstances, for its model.
         knows: The facts that it may tell when asked, for its model.
         script: Its rules. Without a model it speaks by them alone.
-        model: The model that speaks for it; None for the script.
+        model: The model that speaks for it, as `PROVIDER:MODEL`; None for the script, or for that
+            of `HUD_MCP_USER_MODEL` where there is no script.
         seed: The seed of the model.
         temperature: The temperature of the model.
         tools: Functions of its own on the world, for its model.
@@ -74,7 +75,7 @@ class User:
         name: Its name in the record.
 
     Raises:
-        InvalidTemplate: It has neither a script nor a model, or a rule is wrong.
+        InvalidTemplate: A rule of its script is wrong.
     """
 
     def __init__(
@@ -151,14 +152,14 @@ class User:
         speaker = current().speaker
         if speaker is not None:
             return await speaker(self, text)
-        if self.model is not None:
-            return await service("user by a model")(self, text)
-        return self.by_script(text)
+        if self.model is None and self.script:
+            return self.by_script(text)
+        return await service("user by a model")(self, text)
 
     async def _repeat(self, made: UserTurn) -> None:
         if made.calls:
             await service("repeat a user's calls")(self, made)
-        elif self.model is None and made.by != "limit":
+        elif self.model is None and self.script and made.by != "limit":
             self.by_script(self._heard[-1] if self._heard else "")  # its slots are as they were
 
     def by_script(self, message: str) -> UserTurn:
@@ -192,8 +193,6 @@ def _plain(text: str) -> str:
 
 
 def _check(user: User) -> None:
-    if not (user.script or user.model):
-        raise InvalidTemplate("A User has neither a script nor a model; give it one of them.")
     slots = {rule.slot for rule in user.script}
     for i, rule in enumerate(user.script):
         try:

@@ -18,6 +18,10 @@ PLUGIN = Plugin(
     },
     services={
         "model options": "hud_mcp.plugins.models.options:ModelOptions",
+        "model requests": "hud_mcp.plugins.models.requests:Requests",
+        "model history": "hud_mcp.plugins.models.conversation:History",
+        "model tools": "hud_mcp.plugins.models.conversation:defined_tools",
+        "model messages": "hud_mcp.plugins.models:messages",
         "model gateway": "hud_mcp.plugins.models.gateway.gateway:open_gateway",
         "check model gateway": "hud_mcp.plugins.models.gateway.gateway:checked_choice",
         "model translation": "hud_mcp.plugins.models.translate.translator:Translator",

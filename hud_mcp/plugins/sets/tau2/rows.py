@@ -79,8 +79,8 @@ def _content(files: Files, domain: str, *names: str) -> bytes | None:
 def _task(
     files: Files, domain: str, kept: str, splits: Mapping[str, str], _: int, raw: Any
 ) -> Task:
-    key, criteria = str(raw["id"]), raw.get("evaluation_criteria") or {}
-    basis = criteria.get("reward_basis") or ()
+    criteria: dict[str, Any] = raw.get("evaluation_criteria") or {}
+    key, basis = str(raw["id"]), criteria.get("reward_basis") or ()
     split = splits.get(key, "base")
     is_judged = "NL_ASSERTION" in basis and bool(criteria.get("nl_assertions"))
     kind = {"needs": ["judge"]} if is_judged else {}

@@ -1,0 +1,1 @@
+"""Users that a model plays, and measures of how well they play."""

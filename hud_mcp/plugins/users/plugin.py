@@ -1,0 +1,11 @@
+"""The table of this plugin."""
+
+from hud_mcp.registry import Plugin
+
+PLUGIN = Plugin(
+    "users",
+    services={
+        "user by a model": "hud_mcp.plugins.users.model:by_model",
+        "repeat a user's calls": "hud_mcp.plugins.users.tools:repeat_calls",
+    },
+)

@@ -36,6 +36,7 @@ from hud_mcp.plugins.hud.gym import connect as connect
 from hud_mcp.plugins.servers.spec import ToolServer as ToolServer
 from hud_mcp.plugins.servers.world import ToolServerWorld as ToolServerWorld
 from hud_mcp.plugins.sets.files import dataset_file as dataset_file
+from hud_mcp.plugins.users.quality import UserGrader as UserGrader
 from hud_mcp.plugins.view.export import Export as Export
 from hud_mcp.plugins.view.export import ExportSummary as ExportSummary
 from hud_mcp.plugins.view.export import export_record as export_record

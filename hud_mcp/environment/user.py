@@ -1,5 +1,6 @@
 """Users that an agent talks to: by a script of rules here; by a model or a person elsewhere."""
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class User:
         name: Its name in the record.
 
     Raises:
-        InvalidTemplate: A rule of its script is wrong.
+        InvalidTemplate: It has neither a script nor a model, or a rule is wrong.
     """
 
     def __init__(
@@ -193,6 +194,11 @@ def _plain(text: str) -> str:
 
 
 def _check(user: User) -> None:
+    if not (user.script or user.model is not None or os.environ.get("HUD_MCP_USER_MODEL")):
+        raise InvalidTemplate(
+            "A User has neither a script nor a model; give it one of them, or set "
+            "HUD_MCP_USER_MODEL."
+        )
     slots = {rule.slot for rule in user.script}
     for i, rule in enumerate(user.script):
         try:

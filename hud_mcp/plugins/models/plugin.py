@@ -21,7 +21,7 @@ PLUGIN = Plugin(
         "model requests": "hud_mcp.plugins.models.requests:Requests",
         "model history": "hud_mcp.plugins.models.conversation:History",
         "model tools": "hud_mcp.plugins.models.conversation:defined_tools",
-        "model messages": "hud_mcp.plugins.models:messages",
+        "model libraries": "hud_mcp.plugins.models.conversation:models",
         "model gateway": "hud_mcp.plugins.models.gateway.gateway:open_gateway",
         "check model gateway": "hud_mcp.plugins.models.gateway.gateway:checked_choice",
         "model translation": "hud_mcp.plugins.models.translate.translator:Translator",

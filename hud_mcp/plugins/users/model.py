@@ -40,8 +40,10 @@ async def by_model(user: User, text: str) -> UserTurn:
     if sum(map(len, (*user.told, *user.said))) > MOST_CHARS:
         return UserTurn(text="", ends=True, by="limit", name=user.name)
     try:
+        options = _options(user)
+        requests = await anyio.to_thread.run_sync(_requests, options, user)
         with anyio.fail_after(TURN_S):
-            return await _asked(user, text)
+            return await _asked(user, text, requests)
     except TimeoutError:
         raise _failed(f"its model took longer than {TURN_S:g} s") from None
     except EnvironmentFailed:
@@ -87,9 +89,7 @@ class _Spoken:
 _spoken: "WeakKeyDictionary[User, _Spoken]" = WeakKeyDictionary()
 
 
-async def _asked(user: User, text: str) -> UserTurn:
-    options = _options(user)
-    requests = await anyio.to_thread.run_sync(_requests, options, user)
+async def _asked(user: User, text: str, requests: Any) -> UserTurn:
     try:
         # Not kept while it is asked: a turn that fails leaves no half of itself.
         known = _spoken.pop(user, None)
@@ -113,7 +113,7 @@ def _requests(options: Any, user: User) -> Any:
 
 def _restored(user: User) -> _Spoken:
     """Return the conversation so far of a user whose turns come from a record."""
-    known, kinds = _Spoken(user), service("model messages")
+    known, kinds = _Spoken(user), service("model libraries").messages
     heard = list(user.told)[: len(user.said) + 1]
     opens = len(heard) <= len(user.said)
     earlier = [BEGIN, *heard] if opens else heard
@@ -170,6 +170,6 @@ def _entry(tool: Tool) -> SimpleNamespace:
 
 
 def _result(call: Any, text: str, *, is_refused: bool) -> Any:
-    kinds = service("model messages")
+    kinds = service("model libraries").messages
     outcome = "failed" if is_refused else "success"
     return kinds.ToolReturnPart(call.tool_name, text, call.tool_call_id, outcome=outcome)

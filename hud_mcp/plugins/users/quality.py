@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hud_mcp.environment.user import User
-from hud_mcp.graders import LLMJudgeGrader
 from hud_mcp.graders.combination import Grader
+from hud_mcp.graders.judge import LLMJudgeGrader
 from hud_mcp.values.grade import SubScore
 
 __all__ = ["UserGrader", "quoted", "unasked"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from provider_server import Asked, Call, ProviderServer, Refuses, Says, Sends, provider_server
+from provider_server import Asked, Call, ProviderServer, Refuses, Says, provider_server
 from tables import each_of
 from waiting import PATIENCE_S
 
@@ -107,24 +107,29 @@ async def test_settings_of_the_user_reach_its_model_and_its_record(
 
 
 @each_of(
-    "reply, why",
-    [
-        (Refuses(401, "bad key"), "401"),
-        (Refuses(400, "no such model"), "no such model"),
-        (Sends("<html>"), "cannot answer"),
-        (Says(""), "empty"),
-    ],
+    "reply",
+    [Refuses(401, f"bad key for {GOAL}"), Refuses(400, f"I was asked: {PERSONA}"), Says("")],
 )
 async def test_a_model_that_fails_is_never_the_agents_result(
-    monkeypatch: pytest.MonkeyPatch, reply: Any, why: str
+    monkeypatch: pytest.MonkeyPatch, reply: Any
 ) -> None:
-    """The machine failed, and nothing of the user's role is in the text."""
-    monkeypatch.setattr("hud_mcp.plugins.users.model.TURN_S", 8.0)
+    """The machine failed, and no text of the provider is told: it may quote the user's role."""
     begin(Conversation())
     with playing(monkeypatch, reply), pytest.raises(EnvironmentFailed) as failed:
         await talk(shopper(), "Hello.")
-    assert why in str(failed.value) or "longer than" in str(failed.value)
+    assert "its model" in str(failed.value)
     assert not any(told in str(failed.value) for told in (GOAL, PERSONA, FACT))
+
+
+async def test_a_model_that_takes_too_long_is_the_machines_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A provider that is busy for long is asked again only so long."""
+    monkeypatch.setattr("hud_mcp.plugins.users.model.TURN_S", 2.0)
+    begin(Conversation())
+    busy = Refuses(503, "busy", {"retry-after": "1"})
+    with playing(monkeypatch, busy), pytest.raises(EnvironmentFailed, match="longer than"):
+        await talk(shopper(), "Hello.")
 
 
 @each_of("model", ["", "m", "nobody:m"])

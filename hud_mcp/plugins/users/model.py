@@ -1,5 +1,6 @@
 """A user by a model: its conversation with the agent, its calls, and each of its turns."""
 
+import logging
 import os
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,8 @@ MOST_CHARS = 400_000
 """Of one conversation; more of it ends it, as its tokens would cost too much."""
 _CHARS_A_TOKEN = 4
 
+_log = logging.getLogger(__name__)
+
 
 async def by_model(user: User, text: str) -> UserTurn:
     """Return a user's next turn, by its model; `text` is the agent's message.
@@ -49,7 +52,9 @@ async def by_model(user: User, text: str) -> UserTurn:
     except EnvironmentFailed:
         raise
     except HudMcpError as exc:
-        raise _failed(str(exc)) from exc
+        # The agent is told of the failure, and a provider may quote what it was asked.
+        _log.warning("The model of %r failed: %s", user.name, exc)
+        raise _failed("its model failed; the server's log says why") from exc
 
 
 def _failed(why: str) -> EnvironmentFailed:

@@ -40,5 +40,7 @@ async def solve(agent: Agent, case: Case) -> str:
 
 async def _is_over(agent: Agent, text: str) -> bool:
     """Say something to the user; whether the conversation is over."""
-    await agent.tool("message_user", text=text)
-    return agent.answered
+    said = await agent.ask("message_user", {"text": text})
+    if said.is_error:
+        raise ActionFailed(said.text)
+    return said.structured.get("state") == "ended"

@@ -65,8 +65,7 @@ class User:
         persona: Its manner and circumstances, for its model.
         knows: The facts that it may tell when asked, for its model.
         script: Its rules. Without a model it speaks by them alone.
-        model: The model that speaks for it, as `PROVIDER:MODEL`; None for the script, or for that
-            of `HUD_MCP_USER_MODEL` where there is no script.
+        model: The model that speaks for it; None for the script, else for HUD_MCP_USER_MODEL.
         seed: The seed of the model.
         temperature: The temperature of the model.
         tools: Functions of its own on the world, for its model.
@@ -195,10 +194,7 @@ def _plain(text: str) -> str:
 
 def _check(user: User) -> None:
     if not (user.script or user.model is not None or os.environ.get("HUD_MCP_USER_MODEL")):
-        raise InvalidTemplate(
-            "A User has neither a script nor a model; give it one of them, or set "
-            "HUD_MCP_USER_MODEL."
-        )
+        raise InvalidTemplate("A User has no script; give it a model, or set HUD_MCP_USER_MODEL.")
     slots = {rule.slot for rule in user.script}
     for i, rule in enumerate(user.script):
         try:

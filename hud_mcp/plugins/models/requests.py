@@ -1,6 +1,6 @@
 """Requests to one model, of all runs of a job: no faster and no dearer than they may be."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -122,22 +122,15 @@ class Reply:
 class Requests:
     """The requests to one model, by all runs of a job that has cost `spent_usd` before.
 
-    `settings` are more settings of each request, such as a temperature.
-
     Raises:
         NotInstalled: The models' libraries are missing.
         HudMcpError: The key is missing, or a limit of cost cannot be kept. No request was sent.
     """
 
-    def __init__(
-        self,
-        options: ModelOptions,
-        *,
-        spent_usd: float = 0.0,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, options: ModelOptions, *, spent_usd: float = 0.0) -> None:
         need_libraries()
-        self._options, self._settings = options, dict(settings or {})
+        self._options = options
+        self.settings: dict[str, Any] = {}  # more of each request, such as a temperature
         self._key = find_key(options.provider)
         self._prices = Prices(options)
         self._prices.need()
@@ -226,7 +219,7 @@ class Requests:
     async def _request(
         self, messages: "Sequence[ModelMessage]", tools: "Sequence[ToolDefinition]", cap: int
     ) -> "ModelResponse":
-        settings: dict[str, Any] = {**self._settings, "max_retries": 0}
+        settings: dict[str, Any] = {**self.settings, "max_retries": 0}
         if self._options.max_tokens is not None or self.spending.is_limited:
             settings["max_tokens"] = cap
         if self._options.provider == "anthropic" and self._options.look == "text":
@@ -265,7 +258,7 @@ class Requests:
         stop: Any = details.get("finish_reason") or response.finish_reason
         return ModelTurn(
             model=self._options.name,
-            settings={**self._options.settings, **self._settings},
+            settings={**self._options.settings, **self.settings},
             text=response.text,
             reasoning=response.thinking,
             calls=tuple(

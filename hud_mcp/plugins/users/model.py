@@ -112,8 +112,9 @@ async def _asked(user: User, text: str, requests: Any) -> UserTurn:
 
 def _requests(options: Any, user: User) -> Any:
     # On a thread: a provider's library takes seconds to load, in which other sessions go on.
-    settings = {"temperature": user.temperature, "seed": user.seed}
-    return service("model requests")(options, settings=settings)
+    requests = service("model requests")(options)
+    requests.settings = {"temperature": user.temperature, "seed": user.seed}
+    return requests
 
 
 def _restored(user: User) -> _Spoken:

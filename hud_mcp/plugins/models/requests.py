@@ -129,8 +129,7 @@ class Requests:
 
     def __init__(self, options: ModelOptions, *, spent_usd: float = 0.0) -> None:
         need_libraries()
-        self._options = options
-        self.settings: dict[str, Any] = {}  # more of each request, such as a temperature
+        self._options, self.settings = options, dict[str, Any]()  # more of each request
         self._key = find_key(options.provider)
         self._prices = Prices(options)
         self._prices.need()

@@ -6,7 +6,7 @@ Agents read the schemas of both, and arguments are checked against these schemas
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -50,7 +50,7 @@ class Exchange:
     """
 
     progress: Callable[[float, float | None, str | None], Awaitable[None]] | None = None
-    look: Look = field(default_factory=Look)
+    look: Look = Look()  # noqa: RUF009  # frozen, and made for each call otherwise
     declared: frozenset[str] = frozenset()
     ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
     responses: Mapping[str, Any] | None = None

@@ -42,8 +42,8 @@ class Link:
         self._buffer = bytearray()
         self._received: deque[int] = deque()
         self._waiting: dict[int, asyncio.Future[tuple[Reply, list[int]]]] = {}
+        self._unsent: deque[tuple[memoryview, list[int]]] = deque()
         self._count = 0
-        self._turn = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self.ended = asyncio.Event()
         self._loop.add_reader(sock, self._on_readable)
@@ -63,20 +63,15 @@ class Link:
             raise EnvironmentFailed("The sandbox has ended. Start a new task.")
         self._count += 1
         number = self._count
-        future: asyncio.Future[tuple[Reply, list[int]]] = self._loop.create_future()
-        self._waiting[number] = future
+        future = self._waiting[number] = self._loop.create_future()
         frame = {"op": op, "id": number, "fds": len(send), **fields}
+        timer = self._loop.call_later(_ANSWER_S, self._give_up, future)
         try:
-            async with asyncio.timeout(_ANSWER_S):
-                # Copies: a cancelled caller closes its own, and their numbers are used again.
-                copies = [os.dup(fd) for fd in send]
-                # Shielded: half a frame would spoil every frame after it.
-                await asyncio.shield(self._send(json.dumps(frame).encode(), copies))
-                reply, fds = await future
-        except TimeoutError:
-            self.close()
-            raise EnvironmentFailed("The sandbox does not answer. Start a new task.") from None
+            # Copies: a cancelled caller closes its own, and their numbers are used again.
+            self._send(json.dumps(frame).encode(), [os.dup(fd) for fd in send])
+            reply, fds = await future
         finally:
+            timer.cancel()
             # A late reply may still come; without an entry here its descriptors are closed.
             self._waiting.pop(number, None)
         if "error" in reply:
@@ -91,42 +86,50 @@ class Link:
             return
         self.ended.set()
         self._loop.remove_reader(self._sock)
+        self._loop.remove_writer(self._sock)
         self._sock.close()
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(EnvironmentFailed("The sandbox has ended. Start a new task."))
                 future.exception()  # else asyncio logs the errors that nobody awaits
+        self._received.extend(fd for _data, fds in self._unsent for fd in fds)
+        self._unsent.clear()
         while self._received:
             os.close(self._received.popleft())
         self._on_end()
 
-    async def _send(self, body: bytes, fds: Sequence[int]) -> None:
-        """Send a frame with descriptors, and close them."""
-        data = memoryview(_LENGTH.pack(len(body)) + body)
-        rights = struct.pack(f"{len(fds)}i", *fds)
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if fds else []
-        async with self._turn:  # frames of two senders must not mix
-            try:
-                while data:
-                    try:
-                        data = data[self._sock.sendmsg([data], ancillary) :]
-                        ancillary = []
-                    except BlockingIOError:
-                        await self._writable()
-            except OSError:
-                self.close()
-            finally:
+    def _give_up(self, future: "asyncio.Future[tuple[Reply, list[int]]]") -> None:
+        if not future.done():
+            future.set_exception(
+                EnvironmentFailed("The sandbox does not answer. Start a new task.")
+            )
+        self.close()
+
+    def _send(self, body: bytes, fds: list[int]) -> None:
+        """Send a frame with descriptors after those that wait, and close them."""
+        self._unsent.append((memoryview(_LENGTH.pack(len(body)) + body), fds))
+        if len(self._unsent) == 1:
+            self._write()
+
+    def _write(self) -> None:
+        """Send what the socket takes now, and the rest once it takes more."""
+        try:
+            while self._unsent:
+                data, fds = self._unsent[0]
+                sent = socket.send_fds(self._sock, [data], fds) if fds else self._sock.send(data)
+                self._unsent[0] = (data[sent:], [])
                 for fd in fds:
                     os.close(fd)
+                if sent == len(data):
+                    self._unsent.popleft()
+        except BlockingIOError:
+            self._loop.add_writer(self._sock, self._write_on)
+        except OSError:
+            self.close()
 
-    async def _writable(self) -> None:
-        ready = self._loop.create_future()
-        self._loop.add_writer(self._sock, lambda: ready.done() or ready.set_result(None))
-        try:
-            await ready
-        finally:
-            if self._sock.fileno() >= 0:
-                self._loop.remove_writer(self._sock)
+    def _write_on(self) -> None:
+        self._loop.remove_writer(self._sock)
+        self._write()
 
     def _on_readable(self) -> None:
         try:

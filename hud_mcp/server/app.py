@@ -130,7 +130,8 @@ def caller_of(ctx: Context) -> Caller:
     token = get_access_token()
     caller = Caller() if token is None else caller_of_token(token)
     if ctx.request is None:
-        caller = replace(caller, connection=ctx.lifespan_context)
+        local = Caller(connection=ctx.lifespan_context)
+        caller = local if token is None else replace(caller, connection=local.connection)
     elif ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         known = ctx.request.scope.get(CONNECTION)  # the connection that another replica opened
         if header := known or ctx.request.headers.get("mcp-session-id"):
@@ -234,7 +235,7 @@ class _Surface:
             sessions=self._sessions,
             caller=caller,
             arguments=params.arguments or {},
-            progress=ctx.session.report_progress,
+            progress=ctx.session.report_progress if "progress_token" in meta else None,
             image=self._image,
             meta=meta,
             exchange=_exchange(ctx, params),

@@ -123,7 +123,7 @@ async def _converse(session: Session, tool: Tool, args: dict[str, Any], call: Ca
     The session is free meanwhile. If the client leaves, the server learns that nobody answers.
     """
     exchange = replace(call.exchange, progress=call.progress, look=call.look())
-    stepped = await session.call_tool(tool, args, call.look(), exchange)
+    stepped = await session.call_tool(tool, args, exchange.look, exchange)
     ask = exchange.ask
     while (needed := stepped.needed) is not None and ask is not None:
         exchange = replace(exchange, state=needed.state)
@@ -133,10 +133,10 @@ async def _converse(session: Session, tool: Tool, args: dict[str, Any], call: Ca
             none = {key: {"action": "cancel"} for key in needed.requests}
             left = replace(exchange, responses=none, declared=frozenset(), progress=None)
             with anyio.move_on_after(_LEAVE_S, shield=True):
-                await session.call_tool(tool, args, call.look(), left)
+                await session.call_tool(tool, args, left.look, left)
             raise
         exchange = replace(exchange, responses=answers)
-        stepped = await session.call_tool(tool, args, call.look(), exchange)
+        stepped = await session.call_tool(tool, args, exchange.look, exchange)
     return stepped
 
 

@@ -175,9 +175,11 @@ class DirectAccess:
         if self._open or self._world.replays:
             return None
         begun, began_s = self._begun, time.monotonic()
-        data: bytes | None = None
-        with anyio.move_on_after(self.limit_s):
-            data = await self._world.snapshot(self._journal.count)
+        try:
+            async with asyncio.timeout(self.limit_s):
+                data = await self._world.snapshot(self._journal.count)
+        except TimeoutError:
+            data = None
         self._snapshot_s = time.monotonic() - began_s
         return data if begun == self._begun else None
 

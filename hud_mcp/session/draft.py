@@ -115,7 +115,7 @@ class Draft:
         info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
         if of_snapshot:
             info = {**info, SNAPSHOT: dict(of_snapshot)}
-        told = {} if look == _PLAIN else look.model_dump(mode="json", exclude_defaults=True)
+        told = {} if look is _PLAIN else look.model_dump(mode="json", exclude_defaults=True)
         return TrajectoryStep(
             index=index,
             kind=self.kind,
@@ -220,7 +220,8 @@ def tool_observation(value: Any, look: Look) -> Observation:
         value = Observation(text=_tool_text(value))
     text = None if value.text is None else clip_text(value.text, look.max_text_chars)
     image = None if value.image is None else fit_screenshot(value.image, look)
-    return Observation(text=text, image=image)
+    is_whole = text is value.text and image is value.image and value.values is None
+    return value if is_whole else Observation(text=text, image=image)
 
 
 def _tool_text(value: Any) -> str:

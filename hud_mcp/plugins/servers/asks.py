@@ -163,7 +163,7 @@ class Asks:
                     "same arguments, inputResponses and its requestState; the action cancel "
                     "dismisses the question."
                 )
-            self._running = Running(tool, dict(arguments), exchange.declared)
+            self._running = Running(tool, dict(arguments), exchange.declared, exchange=exchange)
             return self._running
         state = exchange.state.encode("utf-8", "replace")  # any text, which may have no UTF-8
         if held is None or not secrets.compare_digest(held.token.encode(), state):
@@ -177,25 +177,26 @@ class Asks:
                 "the same tool and arguments as before."
             )
         answers = self._answers(held, exchange.responses or {})
-        held.declared, held.token, held.question = exchange.declared, "", _future()
+        held.exchange, held.declared = exchange, exchange.declared
+        held.token, held.question = "", _future()
         self._stop_timer()
         if not held.answers.done():
             held.answers.set_result(answers)
         return held
 
-    async def perform(
-        self, running: Running, instance: Instance, exchange: Exchange | None = None
-    ) -> ToolReply | InputNeeded:
+    async def perform(self, running: Running, instance: Instance) -> ToolReply | InputNeeded:
         """Make a call until its result, or until it asks; the server's error is an error reply.
 
         Raises:
             ActionFailed: It did not answer in time.
             EnvironmentFailed: The server is gone, or broke the protocol.
         """
-        running.exchange = exchange or running.exchange
-        task = self._task
-        if task is None:
-            task = self._task = asyncio.create_task(self._reply(running, instance))
+        if self._task is None and not running.declared:  # it asks nobody, so it cannot outlive this
+            try:
+                return await self._reply(running, instance)
+            finally:
+                self._running = None
+        task = self._task = self._task or asyncio.create_task(self._reply(running, instance))
         try:
             await asyncio.wait({task, running.question}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -209,10 +210,7 @@ class Asks:
             self._timer = loop.call_later(HELD_S, self._dismiss, running)
             return InputNeeded(running.requests, running.token)
         self._running = self._task = None
-        reply = task.result()
-        if not running.asked:
-            return reply
-        return replace(reply, asked=tuple(running.asked), began_at=running.began_at)
+        return task.result()
 
     async def give_up(self, *, at_once: bool = False) -> Running | None:
         """End the call in progress, and return it. A server that asks learns it first."""
@@ -245,12 +243,15 @@ class Asks:
     async def _reply(self, running: Running, instance: Instance) -> ToolReply:
         try:
             result = await self._converse(running, instance)
+            reply = await read_reply(result, running.exchange.look, self._masker)
         except RemoteError as exc:
-            return ToolReply(({"type": "text", "text": str(exc)},), is_error=True)
+            reply = ToolReply(({"type": "text", "text": str(exc)},), is_error=True)
         except TimeoutError:
             text = f"{running.tool} did not answer within {_CALL_S:g} s."
             raise ActionFailed(text) from None
-        return await read_reply(result, running.exchange.look, self._masker)
+        if not running.asked:
+            return reply
+        return replace(reply, asked=tuple(running.asked), began_at=running.began_at)
 
     async def _pass_on(self, running: Running, params: Json) -> None:
         amount, total, text = (params.get(each) for each in ("progress", "total", "message"))
@@ -270,7 +271,7 @@ class Asks:
                 running.tool,
                 running.arguments,
                 timeout_s=None if running.declared else _CALL_S,  # a step's limit bounds it
-                on_progress=partial(self._pass_on, running) if running.exchange.progress else None,
+                on_progress=partial(self._pass_on, running),
                 extra=beside,
                 capabilities=capabilities,
             )

@@ -180,7 +180,7 @@ class ToolServerWorld(World):
         running = self._asks.begin(tool.called, arguments, exchange)
         running.recorded = dict(tool.recorded(arguments))
         try:
-            reply = await self._asks.perform(running, instance, exchange)
+            reply = await self._asks.perform(running, instance)
         except (ActionFailed, asyncio.CancelledError):
             self._add(running, _GIVEN_UP)  # its effects stay
             raise
@@ -188,12 +188,12 @@ class ToolServerWorld(World):
             return reply
         self._add(running, reply)
         await self._compare(instance)
-        told, change = f"{self._notice} {self._change}".strip(), self._change
-        self._notice, self._change = "", Change()
-        if told:
-            counts = {_CHANGED: change.counts} if change else {}
+        if self._notice or self._change:
+            counts = {_CHANGED: self._change.counts} if self._change else {}
+            told = f"{self._notice} {self._change}".strip()
             block: Json = {"type": "text", "text": told, "_meta": {NOTICE: True}}
             reply = replace(reply, content=(*reply.content, block), meta={**reply.meta, **counts})
+            self._notice, self._change = "", Change()
         return reply
 
     def _add(self, running: Running, reply: ToolReply) -> None:
@@ -352,6 +352,9 @@ class ToolServerWorld(World):
 
     async def _running(self) -> Instance:
         """Return the running server, started if there is none; EnvironmentFailed if it is gone."""
+        instance = self._instance
+        if instance and self._watch and not (self._closed or self._is_held or instance.died):
+            return instance
         async with self._starting:
             if self._closed:
                 raise EnvironmentFailed("This server is closed. Start a new task.")
@@ -399,8 +402,7 @@ class ToolServerWorld(World):
 
     async def _end(self) -> None:
         await self._asks.give_up(at_once=True)
-        instance, self._instance = self._instance, None
-        self._watch = None
+        instance, self._instance, self._watch = self._instance, None, None
         if instance is not None:
             if self._is_held and self._shell is not None and self._shell.died is None:
                 await self._shell.sandbox.release()
@@ -413,7 +415,7 @@ class ToolServerWorld(World):
 
     async def _compare(self, instance: Instance) -> None:
         """Note for the next reply what the server lists otherwise."""
-        if self._watch is None:
+        if self._watch is None or not self._watch.is_due:
             return
         # A server that does not list them now is met by the next call, if it is gone.
         with anyio.move_on_after(_COMPARE_S), suppress(EnvironmentFailed):

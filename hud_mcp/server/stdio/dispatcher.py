@@ -253,8 +253,7 @@ class Dispatcher:
             in_flight.questions = self._questions
         self._running.add(in_flight)
         handling = self._handle(self._era, in_flight)
-        loop = asyncio.get_running_loop()
-        in_flight.run_in(loop.create_task(handling, context=self._context.copy()))
+        in_flight.task = asyncio.create_task(handling, context=self._context.copy())
 
     # -- out
 

@@ -186,10 +186,6 @@ class InFlight(Peer):
             told |= {"message": message} if message is not None else {}
             await self.notify("notifications/progress", told)
 
-    def run_in(self, task: "asyncio.Task[None]") -> None:
-        """Set the task of the handler."""
-        self.task = task
-
     def cancel(self) -> None:
         """Stop the handler at its next wait."""
         self.cancel_requested.set()

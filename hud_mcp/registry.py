@@ -57,16 +57,9 @@ GROUP = "hud_mcp"
 """The group of the entry points by which other distributions add plugins."""
 
 Kind = Literal[
-    "agents",
-    "commands",
-    "endpoints",
-    "exports",
-    "functions",
-    "protocols",
-    "sets",
-    "sources",
+    "agents", "commands", "endpoints", "exports", "functions", "protocols", "sets", "sources",
     "wires",
-]
+]  # fmt: skip
 """The tables in which names are looked for."""
 
 

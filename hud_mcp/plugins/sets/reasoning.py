@@ -47,15 +47,10 @@ NO_REFERENCE = frozenset(
 LITERALS = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"})
 """The generators whose verifiers evaluate an answer as Python, to read a list."""
 
-FORMULAS = frozenset(
-    {
-        "countdown",
-        "intermediate_integration",
-        "polynomial_multiplication",
-        "puzzle24",
-        "simple_integration",
-    }
-)
+FORMULAS = frozenset({
+    "countdown", "intermediate_integration", "polynomial_multiplication", "puzzle24",
+    "simple_integration",
+})  # fmt: skip
 """The generators whose verifiers let SymPy read an answer, which evaluates it as Python."""
 
 _MATHS = {

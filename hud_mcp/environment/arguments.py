@@ -146,8 +146,7 @@ class Arguments:
     def _refuse_non_finite(self, plain: Mapping[str, Any]) -> None:
         for name, value in plain.items():
             try:
-                if not isinstance(value, str):
-                    json.dumps(value, allow_nan=False)
+                json.dumps(value, allow_nan=False)
             except ValueError:
                 raise InvalidTask(
                     f"{self.noun}: {name}: expected finite numbers, got {clip_repr(value)}."

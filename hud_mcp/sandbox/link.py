@@ -61,11 +61,10 @@ class Link:
         """
         if self.ended.is_set():
             raise EnvironmentFailed("The sandbox has ended. Start a new task.")
-        self._count += 1
-        number = self._count
+        number = self._count = self._count + 1
         future = self._waiting[number] = self._loop.create_future()
         frame = {"op": op, "id": number, "fds": len(send), **fields}
-        timer = self._loop.call_later(_ANSWER_S, self._give_up, future)
+        timer = self._loop.call_later(_ANSWER_S, self.close, "does not answer")
         try:
             # Copies: a cancelled caller closes its own, and their numbers are used again.
             self._send(json.dumps(frame).encode(), [os.dup(fd) for fd in send])
@@ -80,7 +79,7 @@ class Link:
             raise OSError(int(reply["error"]), str(reply.get("text", "")))
         return reply, fds
 
-    def close(self) -> None:
+    def close(self, why: str = "has ended") -> None:
         """Hang up, and so end everything inside. A second call does nothing."""
         if self.ended.is_set():
             return
@@ -90,20 +89,13 @@ class Link:
         self._sock.close()
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(EnvironmentFailed("The sandbox has ended. Start a new task."))
+                future.set_exception(EnvironmentFailed(f"The sandbox {why}. Start a new task."))
                 future.exception()  # else asyncio logs the errors that nobody awaits
         self._received.extend(fd for _data, fds in self._unsent for fd in fds)
         self._unsent.clear()
         while self._received:
             os.close(self._received.popleft())
         self._on_end()
-
-    def _give_up(self, future: "asyncio.Future[tuple[Reply, list[int]]]") -> None:
-        if not future.done():
-            future.set_exception(
-                EnvironmentFailed("The sandbox does not answer. Start a new task.")
-            )
-        self.close()
 
     def _send(self, body: bytes, fds: list[int]) -> None:
         """Send a frame with descriptors after those that wait, and close them."""

@@ -220,8 +220,7 @@ def tool_observation(value: Any, look: Look) -> Observation:
         value = Observation(text=_tool_text(value))
     text = None if value.text is None else clip_text(value.text, look.max_text_chars)
     image = None if value.image is None else fit_screenshot(value.image, look)
-    is_whole = text is value.text and image is value.image and value.values is None
-    return value if is_whole else Observation(text=text, image=image)
+    return Observation(text=text, image=image)
 
 
 def _tool_text(value: Any) -> str:

@@ -47,7 +47,7 @@ class Passenger(TypedDict):
 
 
 class Payment(TypedDict):
-    """What is paid in one way."""
+    """A payment in one way."""
 
     payment_id: str
     amount: int

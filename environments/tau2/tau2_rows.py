@@ -13,7 +13,7 @@ from hud_mcp import ActionFailed, dataset_file
 __all__ = ["Case", "read_case"]
 
 DEFAULT_BASIS = ("DB", "COMMUNICATE")
-"""What a row is graded by that names nothing."""
+"""The grading of a row that names nothing."""
 
 
 @lru_cache(maxsize=4)
@@ -40,7 +40,7 @@ class Case:
 
     @property
     def criteria(self) -> Mapping[str, Any]:
-        """What is graded."""
+        """The graded parts."""
         return self.raw.get("evaluation_criteria") or {}
 
     @property
@@ -56,12 +56,12 @@ class Case:
 
     @property
     def scenario(self) -> Mapping[str, Any]:
-        """What the user is told."""
+        """The texts that the user is told."""
         return self.raw.get("user_scenario") or {}
 
     @property
     def instructions(self) -> Mapping[str, Any]:
-        """What the user wants and knows; a plain text is the reason for the call."""
+        """The user's wishes and knowledge; a plain text is the reason for the call."""
         told = self.scenario.get("instructions") or ""
         return {"reason_for_call": told} if isinstance(told, str) else told
 

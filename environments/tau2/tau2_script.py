@@ -107,7 +107,7 @@ def _agreements(case: Case) -> list[When]:
 
 
 def _details(case: Case) -> list[When]:
-    """What the user says to questions for a way to pay, and for a reason."""
+    """The user's words to questions for a way to pay, and for a reason."""
     rules: list[When] = []
     writes = [action["arguments"] for action in _writes(case)]
     names = ("payment_method_id", "payment_id")

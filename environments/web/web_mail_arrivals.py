@@ -43,7 +43,7 @@ def _arrive(browser: BrowserWorld, row: Row, sender: Person, *, told: bool) -> s
 
 
 def _codes(cast: Cast) -> tuple[Person, str, str]:
-    """Who sends the code of the store, the code of old, and the new one."""
+    """The senders of the store's code, of the old one, and of the new one."""
     rng = cast.draw("codes")
     old, new = rng.sample(range(1000, 10_000), 2)
     return cast.team[3], str(old), str(new)
@@ -93,7 +93,7 @@ async def wait_for_code(agent: Agent, seed: int) -> str:
 
 
 def _plan(box: Mailbox) -> tuple[Row, str, str]:
-    """What is known of the meeting, the sentence that holds at first, and the one at the end."""
+    """The facts of the meeting, the sentence that is true at first, and the one at the end."""
     known = box.facts["review"]
     room = box.cast.draw("late room").choice([r for r in _ROOMS if r != known["room"]])
     day, clock = known["day"], known["clock"]

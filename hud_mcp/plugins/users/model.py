@@ -79,7 +79,7 @@ def _options(user: User) -> Any:
 
 
 class _Spoken:
-    """What a user's model has read and written so far.
+    """The messages that a user's model has read and written so far.
 
     Attributes:
         history: Its conversation.

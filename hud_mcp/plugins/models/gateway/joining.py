@@ -42,7 +42,7 @@ _Form = tuple[str, bytes]
 
 @dataclass(frozen=True)
 class _Result:
-    """What a request gives for a call of a turn before it; it came before step `until`."""
+    """The text that a request gives for a call of a turn before it; it came before step `until`."""
 
     text: str
     until: int

@@ -54,7 +54,7 @@ class Template:
     input_schema: dict[str, Any] | None = None
     returns_schema: dict[str, Any] | None = None
     reward: str | None = None
-    never_waits = False
+    never_waits = user = False
     oracle_function: Oracle | None = None
     moves: tuple[Move, ...] = ()
 

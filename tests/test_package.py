@@ -62,6 +62,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
         "reasoning-gym",
         "servers",
         "shell",
+        "tau2",
         "web",
         "webarena",
         "webvoyager",

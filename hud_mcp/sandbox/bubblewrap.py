@@ -85,7 +85,7 @@ _ADVICE = (
     "Install bubblewrap 0.8 or newer (Debian: apt-get install bubblewrap), on a machine that lets "
     "users make user namespaces, or declare isolation='none' where the agent is trusted."
 )
-_FROM_ETC = (
+FROM_ETC = (
     "alternatives", "ca-certificates", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
     "localtime", "magic", "mime.types", "perl", "pki/tls/certs", "python3", "ssl/certs",
     "ssl/openssl.cnf", "terminfo",
@@ -284,7 +284,7 @@ def _system() -> list[str]:
 
 def _etc(launch: Launch) -> list[str]:
     arguments: list[str] = []
-    for name in _FROM_ETC:
+    for name in FROM_ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for name, text in _ETC.items():
         # The host's own users and hosts are not told inside.

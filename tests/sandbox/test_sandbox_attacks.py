@@ -25,6 +25,7 @@ from hud_mcp.base import secrets as hidden_paths
 from hud_mcp.cli.tokens import read_tokens
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.loading.source import load_environments
+from hud_mcp.rollout.checking.shell import search_for
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import find_bubblewrap
 from hud_mcp.taskset import Taskset
@@ -487,3 +488,14 @@ async def test_nothing_is_left_when_the_server_is_killed(machine: None, isolatio
     assert not alive
     if isolation == "none":
         assert not Path(root.strip()).exists()
+
+
+async def test_a_search_for_an_answer_leaves_out_files_of_the_machine(sandbox: Sandbox) -> None:
+    """A word of a system's own file is no leak; one that the author's file has is found."""
+    found = await sandbox.run("grep -ow -m1 '[A-Za-z]\\{6,\\}' /etc/ssl/openssl.cnf | head -1")
+    word = found.text.strip()
+    assert word, "every sandbox has this file"
+    (search, _) = search_for([word])
+    assert (await sandbox.run(search)).text == ""
+    await sandbox.run(f"echo {word} > notes.txt")
+    assert "notes.txt:1:" in (await sandbox.run(search)).text

@@ -16,7 +16,7 @@ from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.rollout.checking.leaks import is_short
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.sandbox import SandboxOptions
-from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.sandbox.bubblewrap import FROM_ETC, GUEST_ROOT
 from hud_mcp.sandbox.shown import OWN
 from hud_mcp.worlds.shell.spec import Shell
 
@@ -259,8 +259,9 @@ def named_files(prompt: str) -> tuple[str, ...]:
 _MACHINE = (
     *("/proc", "/sys", "/dev", OWN, "/usr", "/bin", "/sbin"),
     *("/lib", "/lib32", "/lib64", "/libx32"),
+    *(f"/etc/{name}" for name in FROM_ETC),
 )
-"""Folders that every sandbox has, and no author wrote."""
+"""Files and folders of the machine that every sandbox has, and no author wrote."""
 
 _SPECIAL = ("/proc", "/sys", "/dev")
 _MOST_BYTES = 4_000_000

@@ -136,8 +136,7 @@ async def _record_end(task: HeldTask, effect: ev.Record) -> None:
 async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
     """Write a session's receipt, now or later; return the one that stands.
 
-    None if the session's beginning cannot be recorded: no caller knows of it then, so nothing has
-    to end.
+    None if its beginning cannot be recorded: no caller knows of it then, so nothing has to end.
     """
     spec, journal, answer = task.spec, task.journal, task.state.answer
     try:

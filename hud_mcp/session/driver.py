@@ -169,15 +169,14 @@ class Driver:
     def _prompt_now(self, opening: Opening) -> None:
         """Run a template that never waits to its prompt."""
         try:
-            self._play = done_now(self._world.play(self._template, self._spec.task, opening))
-            prompt = done_now(self._template.first_prompt(self._play))
+            play = done_now(self._world.play(self._template, self._spec.task, opening))
+            prompt = done_now(self._template.first_prompt(play))
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
-            self._play = None
             self._finish(failed_setup(exc, self._template))
         except asyncio.CancelledError:
-            self._play = None
             self._finish(self._interrupted())
         else:
+            self._play = play
             self.prompt.set_result(prompt)
 
     def _resume_now(self, play: Play, order: _Order) -> None:
@@ -211,6 +210,11 @@ class Driver:
         if not self._has_finished:
             logger.error("a template ignores that it was cancelled; it is abandoned")
             self._finish(self._interrupted())
+
+    def fail(self, why: str) -> None:
+        """End the session of a template that could not be started or resumed."""
+        self._finish(SessionEnd(Outcome.LOST, error=why, told="Its server failed."))
+        self.abort(LEFT_BY_PROGRAM)
 
     def note_closed(self) -> None:
         """Note that the world is closed and the log is written."""

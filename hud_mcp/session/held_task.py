@@ -184,8 +184,11 @@ class HeldTask:
         """Do the immediate part of an effect; return the rest, or None."""
         try:
             return self._functions[type(effect)](self, effect)
-        except Exception:  # what comes after it, is done nevertheless
+        except Exception as exc:  # what comes after it, is done nevertheless
             logger.exception("%s: %s failed", self.spec.name, type(effect).__name__)
+            # A template that was not resumed would leave its session waiting for it.
+            if isinstance(effect, ev.StartDriver | ev.Submit | ev.Proceed):
+                self.life.driver.fail(str(exc))
             return None
 
     async def _run(self) -> None:

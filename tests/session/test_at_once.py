@@ -16,8 +16,16 @@ from open_sessions import opened
 from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import AlreadyAnswered, EnvironmentFailed, SessionEnded, StoreFailed
+from hud_mcp.errors import (
+    AlreadyAnswered,
+    EnvironmentFailed,
+    HudMcpError,
+    SessionEnded,
+    StoreFailed,
+)
 from hud_mcp.session.caller import OPERATOR, Caller
+from hud_mcp.session.carry_out import EFFECTS
+from hud_mcp.session.events import StartDriver, Submit
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import NewStep, Store
@@ -128,10 +136,10 @@ async def begin(sessions: Sessions, template: str, **args: Any) -> Session:
     return await asyncio.get_running_loop().create_task(starting)
 
 
-def drivers() -> list[str]:
-    """The tasks that own a template's generator."""
-    names = (task.get_name() for task in asyncio.all_tasks())
-    return [name for name in names if name.startswith("driver")]
+def has_driver(session: Session) -> bool:
+    """Whether a task owns the generator of a session."""
+    names = {task.get_name() for task in asyncio.all_tasks()}
+    return f"driver {session.spec.name}" in names
 
 
 @pytest.mark.parametrize("template", SLOW)
@@ -141,7 +149,7 @@ async def test_what_may_wait_or_holds_something_open_has_a_task_of_its_own(
     """It is begun and answered from two requests, and what it holds belongs to neither."""
     async with serving(tmp_path, words()) as sessions:
         session = await begin(sessions, template)
-        assert len(drivers()) == 1
+        assert has_driver(session)
         receipt = await asyncio.get_running_loop().create_task(session.respond("tea"))
         assert receipt is not None
         assert (receipt.outcome, receipt.reward) == (Outcome.GRADED, 1.0)
@@ -152,7 +160,7 @@ async def test_what_waits_for_nothing_has_no_task_in_its_own_context(tmp_path: P
     kept.set("a request's")
     async with serving(tmp_path, words()) as sessions:
         session = await begin(sessions, "plain")
-        assert drivers() == []
+        assert not has_driver(session)
         receipt = await session.respond("tea")
         assert receipt is not None
         assert (receipt.reward, receipt.content) == (1.0, "clean then tea then graded")
@@ -177,6 +185,22 @@ async def test_a_start_whose_own_deadline_is_over_returns_its_prompt(tmp_path: P
         assert session.prompt is not None
         assert session.receipt is not None
         assert session.receipt.reward == 0.25
+
+
+@pytest.mark.parametrize("effect", [StartDriver, Submit])
+@pytest.mark.parametrize("template", ["plain", "waits_to_grade"])
+async def test_a_template_that_could_not_be_resumed_ends_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, effect: type
+) -> None:
+    """A start or a grade that fails in the server is lost at once, and waits for no bound."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no driver today")
+
+    async with serving(tmp_path, words()) as sessions:
+        monkeypatch.setitem(EFFECTS, effect, broken)
+        with anyio.fail_after(PATIENCE_S), pytest.raises(HudMcpError, match="Its server failed"):
+            await (await begin(sessions, template)).respond("tea")
 
 
 @pytest.mark.parametrize("moment", ["setup", "grade", "never"])

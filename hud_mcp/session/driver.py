@@ -63,10 +63,10 @@ class Driver:
     """The one run of a template, in the task that opens its world; it reports events to `post`."""
 
     __slots__ = (
-        "_aborted", "_closing", "_contention", "_context", "_decided",
-        "_has_finished", "_is_closed", "_journal", "_life", "_log", "_orders", "_overran",
-        "_play", "_post", "_program", "_runs", "_spec", "_task", "_template", "_timer",
-        "_where", "_world", "prompt", "talk",
+        "_aborted", "_closing", "_contention", "_context", "_decided", "_has_finished",
+        "_is_closed", "_journal", "_life", "_log", "_orders", "_overran", "_play", "_post",
+        "_program", "_runs", "_spec", "_task", "_template", "_timer", "_where", "_world", "prompt",
+        "talk",
     )  # fmt: skip
 
     def __init__(
@@ -157,7 +157,7 @@ class Driver:
         self._order(partial(self._dismiss, end))
 
     def _order_grade(self, order: _Order) -> None:
-        """Order to grade, within the call that gives the answer."""
+        # Within the call that gives the answer.
         self._order(telemetry.following(order, "grade", environment=self._spec.task.env))
 
     def _order(self, order: _Order) -> None:
@@ -194,10 +194,10 @@ class Driver:
         """End the template now. Its cleanup is cancelled too if it takes too long."""
         if self._aborted is None:
             self._aborted = end
-        # A task that is cancelled before it runs would not even say that it has finished.
-        task = self._task
         if self._play is not None:
             self.dismiss(end)
+        # A task that is cancelled before it runs would not even say that it has finished.
+        task = self._task
         if task is None or not self._runs or task.done():
             return
         # Within the driver's own task, `_converse` sees the abort itself.
@@ -418,8 +418,7 @@ class Driver:
         context = clean_context(self._spec.name, self._log)
 
         def look() -> None:
-            left_s = left()
-            if left_s > 0:
+            if (left_s := left()) > 0:
                 self._timer = loop.call_later(left_s, look, context=context)
             else:
                 self._overrun(phase, _CANCEL_TRIES)

@@ -61,6 +61,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
         "questions",
         "reasoning-gym",
         "servers",
+        "service",
         "shell",
         "tau2",
         "web",

@@ -51,6 +51,7 @@ LISTING = "`hud-mcp tasks` lists the sets of tasks with their environments."
 _ALSO_DECLARED = {
     "intercode-workspace": "intercode",
     **{f"servers-{each}": "servers" for each in ("files", "git", "memory", "sql", "time")},
+    **{f"service-{each}": "service" for each in ("energy", "shop")},
     **{f"tau2-{each}": "tau2" for each in ("airline", "mock", "retail")},
 }
 """Shipped environments that are declared in the file of another one."""
@@ -67,8 +68,7 @@ def shipped_environments() -> dict[str, Path]:
     """Return the file of each shipped environment by its name."""
     folder = shipped_folder("environments")
     found = {p.stem: p for p in folder.glob("*.py") if not p.name.startswith("_")}
-    found |= {p.parent.name: p for p in folder.glob("*/env.py")}
-    return dict(sorted(found.items()))
+    return dict(sorted((found | {p.parent.name: p for p in folder.glob("*/env.py")}).items()))
 
 
 def is_also_a_set(name: str) -> bool:

@@ -20,7 +20,7 @@ from service_desk import Desk, DeskWorld, Rule, tool_of
 from service_grading import grade_case
 from service_talk import Case, solve, user_of
 
-from hud_mcp import Agent, Environment, Grade, Reply, Say
+from hud_mcp import Agent, Environment, Grade, Say
 
 Seed = Annotated[int, Field(ge=0, le=1_000_000, description="The number that the case is from.")]
 Told = Annotated[bool, Field(description="Whether a reply says that something has changed.")]
@@ -53,7 +53,7 @@ class Talk:
         self._user = user_of(case)
         desk.tables = case.begin()
 
-    async def answer(self, reply: Reply | str = "", *, instructions: str = "") -> Say:
+    async def answer(self, reply: Any = "", *, instructions: str = "") -> Say:
         """Let the user speak; the first time it opens the conversation."""
         said = await self._user.answer(reply)
         self._desk.said.append(said.text)

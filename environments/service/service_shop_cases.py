@@ -375,7 +375,8 @@ def hazard(shop: Stock) -> Case:
         agreed={"transfer": why},
         told={"the transfer": r"transfer|safety|colleague"},
         plan=(
-            ASK_WHO, find_step(shop), ASK_ITEM, Do("transfer", {"department": "safety"}),
+            ASK_WHO, find_step(shop), ASK_ITEM, order.look,
+            Do("transfer", {"department": "safety"}),
             "I have transferred you to our department of safety, which will help you.",
         ),
     )  # fmt: skip

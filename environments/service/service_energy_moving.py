@@ -88,7 +88,7 @@ def payment_comes(home: Grid) -> Case:
         goal="Your meter is blocked, and you want it unblocked. You pay while you talk.",
         script=script_of(
             When(r"unpaid|open|not (yet )?(been )?paid|pay(ment)?\b|invoice", say=again,
-                 slot="again", after="what", once=True),
+                 slot="again", after="who", once=True),
             agree(r"unblock|block|switch|meter", yes, after="again"),
             When(asked("wrong|happen|problem|matter|about|help|what"), slot="what",
                  say="I have no electricity since this morning, you have blocked my meter."),

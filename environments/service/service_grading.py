@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from service_desk import DeskWorld, Rule
-from service_talk import Case, finds
+from service_talk import Case, finds, is_by_script
 
 from hud_mcp import Grade, SubScore
 
@@ -25,7 +25,12 @@ def grade_case(
         case: The user's case.
         writes: The tools that change something, by name.
         told: The agent's words to the user, in order.
+
+    Raises:
+        ValueError: Somebody else than the script spoke for the user, and cannot be judged.
     """
+    if other := [words for words in desk.said if not is_by_script(case, words)]:
+        raise ValueError(f"only the script's own words can be graded, and not {other[0]!r:.80}")
     plain = [text for text in told if not _is_list(text)]
     changes = [call for call in desk.calls if call.name in writes]
     known = _turn_of(desk, case.identity)

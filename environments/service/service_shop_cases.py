@@ -339,7 +339,7 @@ def late_order(shop: Stock) -> Case:
         script=script_of(
             agree(rf"voucher.*({amount(GIFT_CENTS)}|\b10\b)|({amount(GIFT_CENTS)}|\b10\b).*voucher",
                   yes),
-            When(rf"\b{days} days", say="So it was, thank you.", slot="days"),
+            When(rf"\b{days}[ -]days?", say="So it was, thank you.", slot="days"),
             When(ITEM, say=f"It was the {order.name}, and it came far too late.", slot="item"),
             wish="I am not happy with you at all. I waited and waited!",
             who=(WHO, identity(shop)),
@@ -347,7 +347,7 @@ def late_order(shop: Stock) -> Case:
         ),
         identity=identity(shop),
         agreed={"give_voucher": yes},
-        told={"the days": rf"\b{days} days"},
+        told={"the days": rf"\b{days}[ -]days?"},
         plan=(
             ASK_WHO, find_step(shop), "I am sorry. Which order is it about?", order.look,
             "I can give you a voucher of 10.00 euros for the delay. Would you like it?",

@@ -179,7 +179,7 @@ def comes_back(shop: Stock) -> Case:
         goal=f"You have sent back the {order.name}, and want your money.",
         script=script_of(
             When(r"on its way|\bnot\b|n't\b|warehouse|as soon as|once", say=again,
-                 slot="again", after="item", once=True),
+                 slot="again", after="who", once=True),
             agree(amount(order.paid), yes, after="again"),
             When(ITEM + "|" + asked("sent|what"), say=f"I have sent back the {order.name}.",
                  slot="item"),

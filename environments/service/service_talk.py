@@ -13,7 +13,7 @@ from hud_mcp import Agent, User, When
 
 __all__ = [
     "CLOSING", "CONFIRM", "Case", "Do", "Event", "agree", "amount", "asked", "euros", "finds",
-    "script_of", "solve", "spelled", "user_of",
+    "is_by_script", "script_of", "solve", "spelled", "user_of",
 ]  # fmt: skip
 
 ASKS = (
@@ -21,11 +21,15 @@ ASKS = (
     r"when|where|how)\b"
 )
 CONFIRM = (
-    r"(\bconfirm|proceed|go ahead|\(yes|yes/no|shall i|should i|may i|can i|would you like|"
+    r"(\bconfirm|proceed|go ahead|\(yes|shall i|should i|may i|can i|would you like|"
     r"do you want|do you agree|is (that|this) (ok|okay|fine|right|all right|correct)|sounds? good|"
-    r"(all right|okay|ok|works?) (with|for) you|(like|want) me to|correct\?)"
+    r"(all right|okay|ok|works?) (with|for) you|(like|want) me to|correct\?|"
+    r"your (permission|consent)|yes\W{0,3}(/|or)\W{0,3}no\b|(reply|answer|say|type) \W?yes\b)"
 )
-CLOSING = r"anything else|further (help|assist)|something else|is that all|else (that )?i can"
+CLOSING = (
+    r"anything (else|more)|further (help|assist|question)|other (question|request)|something else|"
+    r"is that all|else (that )?i can"
+)
 LAST = "No, that is all. Thank you, goodbye."
 CLOSE = "Is there anything else that I can do for you?"
 FEW_AMOUNTS = r"\A(?!(?:.*?\d[.,]\d\d\b){6})"
@@ -174,6 +178,13 @@ async def solve(agent: Agent, plan: Iterable[str | Do]) -> str:
 def euros(cents: int) -> float:
     """Return an amount as a tool takes it."""
     return float(money(cents))
+
+
+def is_by_script(case: Case, words: str) -> bool:
+    """Whether words of the user are its script's, and not those of a person in its place."""
+    for say in sorted({rule.say for rule in case.script}, key=len, reverse=True):
+        words = words.replace(say, "")
+    return not words.strip()
 
 
 def finds(pattern: str, texts: Iterable[str]) -> bool:

@@ -175,11 +175,53 @@ def test_words_or_deeds_alone_get_nothing(row_id: str) -> None:
 
 @each_of("row_id", ROWS.ids)
 def test_one_deed_too_many_costs_everything(row_id: str) -> None:
-    """A transfer that nobody needs, and each change once more but for those that repeat nothing."""
+    """Such as a transfer that nobody needs, after all else was right."""
     row = ROWS[row_id]
     case = case_of(row)
     more = Do("transfer", {"department": "accounts"})
     assert played(row.env, case, (*case.plan, more)).grade.reward == HURT
+
+
+def test_users_understand_other_words_than_those_of_the_solution() -> None:
+    """Polite sentences, signs of currencies and other questions for a yes lead to the same end."""
+    case = service_shop_cases.case_of("return_bulky", 401)
+    find, look, give = deeds_of(case)
+    plan = (
+        "Happy to help! Please share the email address and postcode of your account.", find,
+        "Thanks! Which item would you like to return, and may I ask why?", look,
+        f"Less the fee of €19.90, you get €{give.arguments['refund']:.2f} back. Sounds good?",
+        give, "That is done. Can I help you with anything else today?",
+    )  # fmt: skip
+    assert played("service-shop", case, plan).grade.reward == 1.0
+    case = service_energy_moving.case_of("payment_comes", 485)
+    find, contract, invoices, again, lift = deeds_of(case)
+    plan = (
+        "I'm sorry! What are your customer number and your date of birth?", find, contract,
+        invoices, "Your meter is blocked, since an invoice is unpaid.", again,
+        "I see the payment now. Would you like me to unblock your meter?", lift,
+        "It works again. Any other questions? Is there anything else?",
+    )  # fmt: skip
+    assert played("service-energy", case, plan).grade.reward == 1.0
+
+
+def test_a_list_of_amounts_is_no_offer_and_tells_nothing() -> None:
+    """The user agrees to one amount, and not to whichever of many is right."""
+    case = service_shop_cases.case_of("return_lamp", 401)
+    find, look, give = deeds_of(case)
+    right = f"{give.arguments['refund']:.2f}"
+    many = ", ".join([*(f"{euros}.50" for euros in range(10, 30)), right])
+    plan = (words_of(case)[0], find, look, f"Shall I pay back {many} euros?", give, CLOSE)
+    assert played("service-shop", case, plan).grade.reward == HURT
+
+
+def test_words_that_are_not_the_script_s_are_not_graded() -> None:
+    """A person who speaks for the user fails the grading, and the agent is not blamed."""
+    case = service_shop_cases.case_of("return_lamp", 401)
+    desk = DeskWorld()
+    desk.tables = case.begin()
+    desk.said += [user_of(case).script[-1].say, "Send me everything."]
+    with pytest.raises(ValueError, match="Send me everything"):
+        grade_case(desk, case, service_shop.WRITES, ())
 
 
 OBLIGING: Mapping[str, Any] = {

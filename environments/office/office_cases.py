@@ -15,13 +15,11 @@ MONEY = (
 EXCHANGE = r"exchang|swap|replace"
 
 _PROMPT = """You are the service desk of Alder & Reed, a shop for musical instruments.
-Today is {today}. {name} writes:
-
-"{opening}"
+Today is {today}. {name} writes to you.
 
 Help as the shop's policy says, and only so: read it with `read_policy`. It binds you, whatever \
 the customer says. Change nothing that it does not allow, and nothing that was not asked for.
-The customer reads only what you send with `ask_customer`. Tell them there, in whole, what you did \
+The customer reads only what you send with `message_user`. Tell them there, in whole, what you did \
 or why you cannot. Write amounts in euros with cents, and days with the month's name or as \
 2025-03-14.
 When the customer needs nothing more, submit `done`. That word is not graded: what counts is the \
@@ -31,7 +29,7 @@ database, and what you told and asked the customer."""
 def prompt_of(shop: Shop, case: Case) -> str:
     """What the agent is asked."""
     today = f"{shop.today:%A} {spoken_day(shop.today)}"
-    return _PROMPT.format(today=today, name=case.persona.name, opening=case.persona.opening)
+    return _PROMPT.format(today=today, name=case.persona.name)
 
 
 def introduce(person: Person, **more: str) -> dict[str, Known]:

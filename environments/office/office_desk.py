@@ -45,7 +45,7 @@ class Desk:
 
     async def ask(self, message: str) -> str:
         """Say something to the customer, and return the reply."""
-        return await self._agent.tool("ask_customer", message=message)
+        return (await self._agent.say(message)).text
 
     async def finish(self) -> str:
         """Let the customer go, and return the answer."""

@@ -1,4 +1,4 @@
-"""The tools of the desk: what it can look up, what it can change, and the line to the customer."""
+"""The tools of the desk: what it can look up, and what it can change."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,24 +8,19 @@ from office_terms import SERVICES, Topic
 from office_world import OfficeWorld
 from pydantic import Field
 
-__all__ = ["READS", "TALKS", "WRITES"]
+__all__ = ["READS", "WRITES"]
 
-Euros = Annotated[float, Field(gt=0, le=10_000, description="Euros, such as 49.90.")]
-Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="Such as 2025-03-14.")]
+Euros = Annotated[float, Field(gt=0, le=10_000, description="Euros, as 49.90.")]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="As 2025-03-14.")]
 Text = Annotated[str, Field(max_length=4000)]
 Key = Annotated[str, Field(min_length=1, max_length=80)]
 Rows = list[dict[str, Any]]
 
 
 async def read_policy(office: OfficeWorld, topic: Topic) -> str:
-    """Read what the shop's policy says on a topic. It differs from what other shops do."""
+    """Read the shop's policy on a topic. It differs from that of other shops."""
     query = "SELECT text FROM policies WHERE topic = ?"
     return office.db.execute(query, (topic,)).fetchone()[0]
-
-
-async def ask_customer(office: OfficeWorld, message: Text) -> str:
-    """Send the customer a message, and return the reply. All that they are told goes this way."""
-    return office.say(message)
 
 
 async def find_customer(office: OfficeWorld, email: Key) -> dict[str, Any]:
@@ -189,12 +184,12 @@ async def open_ticket(
     order_id: Key,
     summary: Text,
 ) -> str:
-    """Tell your colleagues of an order, in a sentence or two."""
+    """Tell your colleagues of an order, in brief."""
     return office.do("open_ticket", kind=kind, order_id=order_id, summary=summary)
 
 
 async def write_note(office: OfficeWorld, customer_id: Key, text: Text) -> str:
-    """Write a note into an account, for your colleagues. It changes nothing else."""
+    """Write a note into an account, for your colleagues."""
     return office.do("write_note", customer_id=customer_id, text=text)
 
 
@@ -202,7 +197,6 @@ READS = (
     read_policy, find_customer, find_customers_by_name, list_orders, get_order, list_products,
     list_gift_cards, list_points, list_appointments, list_free_slots,
 )  # fmt: skip
-TALKS = (ask_customer,)
 WRITES = (
     accept_return, pay_refund, charge_customer, exchange_item, report_damage, send_replacement,
     cancel_order, change_order_address, change_account_address, change_contact, credit_points,

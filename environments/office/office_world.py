@@ -16,11 +16,14 @@ from hud_mcp import (
     Look,
     Observation,
     Opening,
+    Say,
+    User,
+    When,
     World,
     WorldSpec,
 )
 
-__all__ = ["Office", "OfficeWorld"]
+__all__ = ["Customer", "Office", "OfficeWorld"]
 
 
 class OfficeWorld(World):
@@ -61,13 +64,15 @@ class OfficeWorld(World):
     def say(self, text: str) -> str:
         """Send the customer a message, and return the reply.
 
+        Once the customer has left, the reply says so, and nothing is added.
+
         Raises:
-            ActionFailed: The customer has left, or no task was started.
+            ActionFailed: No task was started.
         """
         persona = self._customer()
         before = [marks for _, _, marks in self.messages]
         if any("gone" in marks for marks in before):
-            raise ActionFailed(f"{GONE} Finish what is left to do, and submit your answer.")
+            return f"{GONE} Finish what is left to do, and submit your answer."
         reply = answer(persona, before, text)
         row = (text, reply.text, json.dumps(reply.marks))
         with self.db:
@@ -120,6 +125,37 @@ class OfficeWorld(World):
         if self._persona is None:
             raise ActionFailed("Nobody has written yet. Start a task first.")
         return self._persona
+
+
+class Customer(User):
+    """The customer of a desk's case, who answers by the persona of the case.
+
+    Args:
+        office: The desk, whose database has the conversation.
+        persona: The customer's script.
+    """
+
+    def __init__(self, office: OfficeWorld, persona: Persona) -> None:
+        opening = (When(say=persona.opening),)
+        goal = "The customer wants help with the case in the shop's database."
+        super().__init__(goal=goal, script=opening, turns=1000, chars=20_000, name="customer")
+        self._office, self._message, self._answers = office, "", 0
+
+    async def answer(self, reply: Any = "") -> Say:
+        """Answer a message, also an empty one."""
+        self._message = str(reply)
+        return await super().answer(reply)
+
+    def by_script(self, message: str) -> Any:
+        """Speak as the persona does, and keep both in the database."""
+        self._answers += 1
+        said = self._office.say(self._message)
+        return super().by_script(message).model_copy(update={"text": said})
+
+    def check(self) -> None:
+        """Raise ValueError where somebody else spoke for the customer: nobody can judge that."""
+        if self._answers < sum(map(bool, self.said)):  # the words at a limit are empty
+            raise ValueError("only the script's own customer can be graded, and not a person")
 
 
 class Office(WorldSpec):

@@ -1,6 +1,6 @@
 """An agent's tools straight on a world, without a server between."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ class Reply:
     text: str = ""
     is_error: bool = False
     image: bytes | None = None
+    structured: dict[str, Any] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
 
 
@@ -37,6 +38,7 @@ class Tools:
         waits: How many steps did nothing but wait.
         replies: What the agent has read, in order.
         events: The moves of the task's world that happened.
+        hear: Hands a message to the task's user, and returns the reply; None without a user.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Tools:
         self._own = own or {}
         self._moves = moves
         self.events: list[WorldEvent] = []
+        self.hear: Callable[[str], Awaitable[str]] | None = None
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
         """Call a tool as a server would: a refusal is a reply and no exception."""
@@ -66,6 +69,13 @@ class Tools:
         if name == "response":
             self.answer = given["answer"]
             return Reply()
+        if name == "message_user":
+            if self.hear is None:
+                raise ActionFailed("This task has no user.")
+            said = await self.hear(given["text"])
+            self.steps += 1
+            notes = await self._move()
+            return Reply(text="\n".join([*notes, said]), structured={"state": "open"})
         if name == "screenshot":
             raise NoScreen("These tests look at the text alone.")
         if name in self._own:

@@ -19,8 +19,9 @@ import pytest
 from direct import Tools
 from waiting import PATIENCE_S
 
-from hud_mcp import Agent, Environment, Grade, Opening, Task
+from hud_mcp import Agent, Environment, Grade, Opening, Say, Task
 from hud_mcp.agents.baselines import OracleAgent
+from hud_mcp.environment.conversation import Conversation, Reply, begin, current
 from hud_mcp.environment.moves import Moves
 from hud_mcp.environment.prompt import read_prompt
 from hud_mcp.errors import BrokenByAgent
@@ -78,6 +79,27 @@ class Play:
         }
 
 
+class _Talk:
+    """The conversation of a template with its agent; it ends with the agent's answer."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+        begin(Conversation())
+
+    async def hear(self, text: str) -> str:
+        """Hand the agent's words to the template, and return the user's."""
+        current().hear(reply := Reply(text))
+        said = await self._generator.asend(reply)
+        assert isinstance(said, Say)
+        assert not said.ends, "these plays end with an answer"
+        return said.text
+
+    def last(self, answer: str) -> Reply:
+        """The reply with which the agent ends the conversation."""
+        current().hear(reply := Reply(answer, ended=True, by="agent"))
+        return reply
+
+
 @asynccontextmanager
 async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
     """Start a task; it is graded at the end of the body, if something was answered in it."""
@@ -98,7 +120,12 @@ async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
         )
         tools = Tools(world, environment.tools, moves if template.moves else None)
         generator = template.run(task.args, world, context)
-        prompt = read_prompt(await anext(generator), where=template.where)
+        first = await anext(generator)
+        talk = _Talk(generator) if isinstance(first, Say) else None
+        if talk is not None:
+            tools.hear = talk.hear
+            first = first.prompt
+        prompt = read_prompt(first, where=template.where)
         play = Play(Agent(tools, session="here", prompt=prompt.text), tools, environment)
         yield play
         if tools.answer is None:
@@ -107,7 +134,8 @@ async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
         await as_world(world).stop_agent()
         begin_grading(tools.answer)
         try:
-            yielded = await generator.asend(template.read_answer(tools.answer))
+            answer = template.read_answer(tools.answer) if talk is None else talk.last(tools.answer)
+            yielded = await generator.asend(answer)
             play.grade = read_grade(yielded, where=template.where)
         except Exception as exc:
             if not isinstance(broken := blame(exc), BrokenByAgent):

@@ -20,7 +20,8 @@ POLICY = f"""1. Identity. Before you tell or change anything of a contract, ask 
 2. Emergencies. Where something burns, smokes or sparks, or a cable is open, transfer to
    "emergency" at once, without asking who it is. Do nothing else.
 3. Consent. Before each change, say what you will do, with the exact reading, amount or day, and
-   ask for a yes. Where a price has changed since the yes, ask again.
+   ask for a yes. Where a price has changed since the yes, ask again. A transfer and the
+   record of a refusal need no yes.
 4. Readings. A reading below the last one is a mistake: ask the customer to read the meter again.
    Where the use since the last reading is more than {HIGH_TIMES} times the `usual_kwh` of the
    contract, enter nothing, and transfer to "metering".

@@ -17,7 +17,8 @@ POLICY = f"""1. Identity. Before you tell or change anything of an order or an a
    not belong to one account, tell nothing of any account, and refuse (reason "identity"). Serve
    nobody else's account, whatever the relation: refuse in the same way.
 2. Consent. Before each change, say what you will do, with the exact amount of money or the new
-   street, and ask for a yes. Where an amount has changed since the yes, ask again.
+   street, and ask for a yes. Where an amount has changed since the yes, ask again. A transfer
+   and the record of a refusal need no yes.
 3. Returns. Ask for the reason. An item can be returned within {RETURN_DAYS} days after its
    delivery; the last day counts. Bulky items cost {money(BULKY_CENTS)} euros to return,
    which the refund is less by. A later return is refused (reason "too_late"); tell the customer

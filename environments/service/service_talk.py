@@ -157,7 +157,7 @@ def script_of(
         *later,
         When(CLOSING, say=LAST, after=(*needs, *wishes), ends=True),
         When(CLOSING, say=f"Yes, we are not done yet. {wish}"),
-        When(r"\b(transferr(ed|ing)|put(ting)? you through)\b", say="All right, thank you."),
+        When(r"\btransfer|\bput(ting)? you through\b", say="All right, thank you."),
         When(CONFIRM, say=f"I am not sure about that. {wish}"),
         When(say=wish),
     )

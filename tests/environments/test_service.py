@@ -280,19 +280,21 @@ LOOKS_ONCE = ("ships_meanwhile", "comes_back", "payment_comes", "outage_lasts")
 
 @each_of("row_id", [row.id for row in ROWS if row.args["case"] in LOOKS_ONCE])
 def test_who_does_not_notice_what_has_changed_gets_nothing(row_id: str) -> None:
-    """The change comes once the user has said the words after which it comes, and not before."""
+    """The last deed is wrong before the change, and right after it only with the words for it."""
     row = ROWS[row_id]
     case = case_of(row)
     assert case.event is not None
     heard = played(row.env, case, case.plan).heard
     place = next(n for n, said in enumerate(heard) if case.event.words in said)
-    words = 0
-    for end, step in enumerate(case.plan, 1):
-        words += isinstance(step, str)
-        if words == place:
-            assert played(row.env, case, (*case.plan[:end], CLOSE)).grade.reward == HURT
-            return
-    pytest.fail(f"{row_id}: its user never says the words of the change")
+    messages = [n for n, step in enumerate(case.plan) if isinstance(step, str)]
+    end = messages[place - 1]  # the first of what was heard is the opening
+    last = deeds_of(case)[-1]
+    for plan in (
+        (*case.plan[:end], last),
+        (*case.plan[: end + 1], last),
+        (*case.plan[: end + 1], *deeds_of(case)[-3:]),
+    ):
+        assert played(row.env, case, (*plan, CLOSE)).grade.reward == HURT
 
 
 @each_of("row_id", [row.id for row in ROWS if "identity" in row.metadata["skills"]])

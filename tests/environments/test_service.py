@@ -363,3 +363,29 @@ async def test_a_change_is_told_where_the_row_says_so(tmp_path: Path) -> None:
                 else:
                     replies.append((await agent.say(step)).text)
         assert any(case.event.note in each for each in replies) is is_told
+
+
+@pytest.mark.long
+@pytest.mark.anyio
+async def test_a_conversation_goes_on_under_the_next_server(tmp_path: Path) -> None:
+    """The tables, the user and what has changed are there again after each of many restarts."""
+    row = ROWS["service-shop-exchange-too-dear-2"]
+    env = next(each for each in load_environments(["service"]) if each.name == row.env)
+    case = case_of(row)
+    session, last = "", ""
+    for step in (*case.plan, CLOSE):
+        with anyio.fail_after(PATIENCE_S):
+            async with (
+                registry(tmp_path / "s.sqlite3", env) as sessions,
+                Client(build_server(sessions)) as client,
+            ):
+                if not session:
+                    given = {"template": row.template, "arguments": dict(row.args)}
+                    started = await client.call_tool("start_task", given)
+                    session = (started.structured_content or {})["session"]
+                name = step.name if isinstance(step, Do) else "message_user"
+                arguments = step.arguments if isinstance(step, Do) else {"text": step}
+                reply = await client.call_tool(name, {"session": session, **arguments})
+                assert not reply.is_error, reply
+                last = " ".join(part.text for part in reply.content if part.type == "text")
+    assert "reward 1" in last.lower()

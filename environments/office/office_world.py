@@ -64,15 +64,13 @@ class OfficeWorld(World):
     def say(self, text: str) -> str:
         """Send the customer a message, and return the reply.
 
-        Once the customer has left, the reply says so, and nothing is added.
-
         Raises:
-            ActionFailed: No task was started.
+            ActionFailed: The customer has left, or no task was started.
         """
         persona = self._customer()
         before = [marks for _, _, marks in self.messages]
         if any("gone" in marks for marks in before):
-            return f"{GONE} Finish what is left to do, and submit your answer."
+            raise ActionFailed(f"{GONE} Finish what is left to do, and submit your answer.")
         reply = answer(persona, before, text)
         row = (text, reply.text, json.dumps(reply.marks))
         with self.db:
@@ -149,7 +147,10 @@ class Customer(User):
     def by_script(self, message: str) -> Any:
         """Speak as the persona does, and keep both in the database."""
         self._answers += 1
-        said = self._office.say(self._message)
+        try:
+            said = self._office.say(self._message)
+        except ActionFailed as left:
+            said = str(left)
         return super().by_script(message).model_copy(update={"text": said})
 
     def check(self) -> None:

@@ -40,7 +40,7 @@ def grade_case(
         "identity": all(known <= call.turns for call in changes),
         "agreed": all(agreed.get(call.name, 0) <= call.turns for call in changes),
         "told": all(finds(pattern, plain) for pattern in case.told.values()),
-        "kept": not any(finds(pattern, told) for pattern in case.secrets),
+        "discretion": not any(finds(pattern, told) for pattern in case.secrets),
     }
     missing = [name for name, met in parts.items() if not met]
     return Grade(

@@ -1,8 +1,10 @@
 """ATIF v1.7, the Agent Trajectory Interchange Format (Harbor's RFC 0001): one JSON file each.
 
 The first step is the prompt. Each recorded call is a step of the agent with one tool call, without
-its session id. Screenshots are files beside, as `image` parts (ATIF 1.6). The `extra` of a result
-marks a picture that was taken for the record alone.
+its session id. A message is the agent's own words, and the words that came back are a step of its
+user, with the tokens and cost of the user's model in `extra`. Screenshots are files beside, as
+`image` parts (ATIF 1.6). The `extra` of a result marks a picture that was taken for the record
+alone.
 
 The export leaves out everything that an agent must not see: the task's arguments, metadata,
 description and validation; logs; the `info` of a world; the sentence, `info` and error of a grade.
@@ -11,7 +13,7 @@ If the model's side is recorded, the first step of a turn has its message, reaso
 and `extra.turn` has the rest of the turn. A turn that led to no step is a step of its own.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,8 +23,8 @@ from hud_mcp.plugins.view.export.files import PictureFolder, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.transcript import placed, said_steps
-from hud_mcp.record.values import TrajectoryStep
-from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.record.values import USER_TURN, TrajectoryStep
+from hud_mcp.values.call import ACT, MESSAGE_USER, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.grade import SubScore
 from hud_mcp.values.model_turn import ModelUse, RecordedTurn
 
@@ -100,16 +102,23 @@ def _first(trajectory: Trajectory) -> Json:
 
 def _steps(trajectory: Trajectory, pictures: PictureFolder) -> list[Json]:
     """Return the agent's steps, each turn of its model in the first step that it led to."""
-    turns, made = placed(trajectory), list[Json]()
+    turns, made, users = placed(trajectory), list[Json](), list[TrajectoryStep]()
     for step, words in said_steps(trajectory.steps):
         own = turns.pop(step.index, [])
+        if step.kind == "user":  # its words come back with the message after it
+            users.append(step)
+            made += [_turn_alone(turn) for turn in own]
+            continue
         made += [_turn_alone(turn) for turn in own[:-1]]
-        row = _step(step, words, pictures)
+        row = _message(step) if step.kind == "message" else _step(step, words, pictures)
         if own:
             row = _led_by(own[-1], row)
         elif trajectory.turns:
             row["llm_call_count"] = 0
         made.append(row)
+        if step.kind == "message":
+            made += _came_back(step, users)
+        users.clear()
     return made + [_turn_alone(turn) for rest in turns.values() for turn in rest]
 
 
@@ -130,10 +139,10 @@ def _led_by(turn: RecordedTurn, step: Json) -> Json:
     extra |= {"cache_write_tokens": usage.cache_write, "reasoning_tokens": usage.reasoning}
     led = {
         **step,
-        "message": turn.text or "",
+        "message": step["message"] or turn.text or "",
         "llm_call_count": 1,
         "metrics": {**_known(metrics), "extra": _known(extra)},
-        "extra": {"turn": _rest(turn)},
+        "extra": {**step.get("extra", {}), "turn": _rest(turn)},
     }
     named = {"model_name": turn.model, "reasoning_content": turn.reasoning}
     return {**led, **_known(named)}
@@ -160,6 +169,36 @@ def _rest(turn: RecordedTurn) -> Json:
 
 def _known(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _message(step: TrajectoryStep) -> Json:
+    text = "\n\n".join(str(action.get("text", "")) for action in step.actions)
+    extra = {"performed": step.performed, "is_error": step.error is not None}
+    return {
+        "timestamp": step.started_at.isoformat(), "source": "agent", "message": text,
+        "extra": {"message": extra},
+    }  # fmt: skip
+
+
+def _came_back(step: TrajectoryStep, users: Sequence[TrajectoryStep]) -> Iterator[Json]:
+    """Yield the words that came back for a message, and its error and its notes before them."""
+    at = {"timestamp": step.ended_at.isoformat()}
+    told = "\n\n".join(text for text in (step.error, *step.notes) if text)
+    if told:
+        yield {**at, "source": "system", "message": told}
+    if step.observation_text:
+        yield {**at, "source": "user", "message": step.observation_text, **spent_by(users)}
+
+
+def spent_by(users: Iterable[TrajectoryStep]) -> Json:
+    """Return the tokens and the cost of a user's turns as `extra`; nothing where no model spoke.
+
+    Its goal, its persona and its model's own turns are as private as expected answers.
+    """
+    turns = [step.info.get(USER_TURN, {}).get("turn", {}) for step in users]
+    tokens = sum(turn.get("tokens", 0) for turn in turns)
+    cost = sum(turn.get("cost", 0.0) for turn in turns)
+    return {"extra": {"user_tokens": tokens, "user_cost_usd": cost}} if tokens or cost else {}
 
 
 _SUMS = {"prompt": "input", "completion": "output", "cached": "cached"}
@@ -208,8 +247,10 @@ def tool_call(step: TrajectoryStep) -> tuple[str, Json]:
     first = actions[0] if actions else {}
     if step.kind in ("tool", "direct"):
         return str(first.get("tool")), first.get("args") or {}
-    if step.kind == "response":
+    if step.kind == "response" or first.get("type") == "answer":
         return RESPONSE, {"answer": first.get("text", "")}
+    if step.kind == "message":
+        return MESSAGE_USER, {"text": first.get("text", "")}
     if step.kind == "screenshot":
         return SCREENSHOT, {}
     observe = {"observe": "changes"} if step.look.get("changes") else {}
@@ -252,6 +293,7 @@ def _result(trajectory: Trajectory) -> Json:
         "cause": trajectory.cause.value if trajectory.cause else None,
         "reward": trajectory.reward,
         "subscores": [_subscore(s) for s in receipt.subscores] if receipt else [],
+        **spent_by(trajectory.steps).get("extra", {}),
         "duration_s": (ended - trajectory.started_at).total_seconds() if ended else None,
     }
 

@@ -2,8 +2,9 @@
 
 The conventions are those of open-telemetry/semantic-conventions-genai (2026, in development). The
 root span is `invoke_agent`, above a `chat` span for each recorded turn and an `execute_tool` span
-for each recorded step. Ids are made from the record's ids, so that the same record sent again is
-the same trace. The task's arguments, its metadata and its grader's words are never sent.
+for each recorded step. A message to a user, and each turn of the user, is a `message` span. Ids are
+made from the record's ids, so that the same record sent again is the same trace. The task's
+arguments, its metadata and its grader's words are never sent.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ import anyio.to_thread
 from hud_mcp.base import __version__
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
-from hud_mcp.plugins.view.export.atif import tool_call
+from hud_mcp.plugins.view.export.atif import spent_by, tool_call
 from hud_mcp.plugins.view.export.exporting import Export, Option, Output
 from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
@@ -126,6 +127,12 @@ def trajectory_spans(
         span = trace.start(of_turn, name, turn.started_at, attributes, parent=root)
         trace.end(span, turn.ended_at, turn.error)
     for step, words in said_steps(trajectory.steps):
+        if step.kind in ("message", "user"):
+            role, attributes = _said(step, content=content)
+            named = f"step {step.index}", f"message {role}"
+            span = trace.start(*named, step.started_at, attributes, parent=root)
+            trace.end(span, step.ended_at, step.error)
+            continue
         tool, arguments = tool_call(step)
         attributes = _step(step, tool, arguments, content=content)
         attributes["hud_mcp.words"] = clean_text(words) if content else None
@@ -289,6 +296,27 @@ def _step(
         "hud_mcp.step": step.index,
         "hud_mcp.performed": step.performed,
         "hud_mcp.reward": step.reward,
+        "hud_mcp.events": [clean_text(str(event)) for event in step.events] or None,
+    }
+
+
+def _said(step: TrajectoryStep, *, content: bool) -> tuple[str, dict[str, Any]]:
+    """Return the role and the attributes of words in a conversation.
+
+    A user's goal, its persona and its model's own turns are never sent.
+    """
+    words = [("assistant", str(each.get("text", ""))) for each in step.actions]
+    words += [("user", step.observation_text)] if step.observation_text else []
+    messages = [
+        {"role": role, "parts": [{"type": "text", "content": text}]} for role, text in words
+    ]
+    spent = spent_by([step]).get("extra", {})
+    return "user" if step.kind == "user" else "assistant", {
+        "gen_ai.operation.name": "message",
+        "gen_ai.input.messages": to_json(messages) if content else None,
+        "hud_mcp.step": step.index,
+        "hud_mcp.user.tokens": spent.get("user_tokens"),
+        "hud_mcp.user.cost_usd": spent.get("user_cost_usd"),
         "hud_mcp.events": [clean_text(str(event)) for event in step.events] or None,
     }
 

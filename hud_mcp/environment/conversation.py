@@ -129,6 +129,7 @@ class UserTurn(Value):
     by: EndedBy = "user"
     name: str = "user"
     turns: tuple[Mapping[str, Any], ...] = ()
+    is_person: bool = False  # the caller's: its words are no measure of the agent alone
     calls: tuple[Mapping[str, Any], ...] = ()  # its own, on the world: made again in a repetition
     tokens: int = 0
     cost: float = 0.0
@@ -164,8 +165,8 @@ class Conversation:
         self.parts: dict[str, SubScore] = {}
         self.latest: Reply | None = None
         self.is_repeated = False  # of a record: nobody is asked then
-        # a person or a program in place of each user
-        self.speaker: Callable[[Any, str], Awaitable[UserTurn]] | None = None
+        # a person or a program in place of each user; with None the user speaks itself
+        self.speaker: Callable[[Any, str], Awaitable[UserTurn | None]] | None = None
 
     def hear(self, reply: Reply) -> None:
         """Note a reply of the agent; the user's next turn belongs to it."""

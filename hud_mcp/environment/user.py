@@ -11,7 +11,7 @@ from hud_mcp.environment.conversation import Reply, Say, UserTurn, current, turn
 from hud_mcp.errors import InvalidTemplate
 from hud_mcp.registry import service
 
-__all__ = ["User", "When"]
+__all__ = ["User", "When", "is_by_person"]
 
 _UNKNOWN = "I am not sure what you mean."
 """The words of a script without a rule that fits."""
@@ -150,8 +150,8 @@ class User:
         if len(self._said) >= self.turns or len(text) > self.chars:
             return UserTurn(text="", ends=True, by="limit", name=self.name)
         speaker = current().speaker
-        if speaker is not None:
-            return await speaker(self, text)
+        if speaker is not None and (made := await speaker(self, text)) is not None:
+            return made
         if self.model is None and self.script:
             return self.by_script(text)
         return await service("user by a model")(self, text)
@@ -186,6 +186,18 @@ class User:
 
     def _filled(self, words: str) -> str:
         return re.sub(r"\{(\w+)\}", lambda m: self._groups.get(m[1], m[0]), words)
+
+
+def is_by_person() -> bool:
+    """Whether the operator has chosen a person as every user, by HUD_MCP_USER.
+
+    Raises:
+        InvalidTemplate: The variable has another value than `person`.
+    """
+    chosen = os.environ.get("HUD_MCP_USER", "").strip()
+    if chosen not in ("", "person"):
+        raise InvalidTemplate(f"HUD_MCP_USER is {chosen!r}; set it to 'person', or unset it.")
+    return chosen == "person"
 
 
 def _plain(text: str) -> str:

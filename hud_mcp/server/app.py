@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from hud_mcp.base import __version__
 from hud_mcp.environment.tool import Exchange
+from hud_mcp.environment.user import is_by_person
 from hud_mcp.errors import clipped
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call
@@ -174,6 +175,8 @@ class _Surface:
         )
         environments = list(sessions.environments.values())
         self.view = View.of(environments, look=sessions.look)
+        if self.view.talks:
+            is_by_person()  # a wrong setting is told before anybody talks
         agents_view = View.of(environments, one_session=True, look=sessions.look)
         self._listed, self._agents_listed = (
             types.ListToolsResult(

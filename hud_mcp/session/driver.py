@@ -127,7 +127,8 @@ class Driver:
 
     def _open_talk(self, recorded: Sequence[TrajectoryStep] = ()) -> Talk:
         expire = partial(self._post, EndedItself(self._life))
-        self.talk = open_talk(self._template, self._world, self._journal, recorded, expire)
+        given, grade_s = (self._template, self._world, self._journal), self._spec.limits.grade_s
+        self.talk = open_talk(*given, recorded, expire, grade_s=grade_s)
         return self.talk
 
     async def wait_for_prompt(self) -> Prompt | None:

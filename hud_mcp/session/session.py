@@ -258,6 +258,13 @@ class Session(HeldTask):
         talk = self.life.driver.talk
         return None if talk is None else "response" if talk.heard.asks else "message_user"
 
+    async def person(self) -> Any:
+        """Return the person in place of the users of its conversation; None without one."""
+        if self.state.phase is not Phase.OPEN:
+            await self.back()
+        talk = self.life.driver.talk
+        return None if talk is None else talk.conversation.speaker
+
     async def say(self, text: str, *, ends: bool, after_step: int | None = None) -> Heard:
         """Say something in a conversation, and wait for the words that come back.
 

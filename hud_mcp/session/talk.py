@@ -16,8 +16,10 @@ from hud_mcp.environment.conversation import (
     begin,
 )
 from hud_mcp.environment.template import Template
+from hud_mcp.environment.user import is_by_person
 from hud_mcp.errors import InvalidTemplate
 from hud_mcp.record.values import USER_TURN, TrajectoryStep
+from hud_mcp.registry import service
 from hud_mcp.session.draft import Draft
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld, Play
@@ -28,6 +30,9 @@ _MOST_MESSAGES = 200
 """The most messages of a session; the conversation ends with the next one."""
 _MOST_AFTER = 100
 """The most prompts that a template yields after the end of its conversation."""
+
+_OF_REPLY = 0.9
+"""The share of a reply's time that a person has for the answer."""
 
 
 class GoesOn:
@@ -162,10 +167,14 @@ def open_talk(
     journal: Journal,
     steps: Sequence[TrajectoryStep],
     expire: Callable[[], object],
+    *,
+    grade_s: float,
 ) -> Talk:
     """Begin a conversation in the running context, with the user's turns of recorded steps."""
     kept = [KeptTurn.model_validate(step.info[USER_TURN]) for step in steps if step.kind == "user"]
     begin(conversation := Conversation(kept, partial(_keep, journal)))
+    if is_by_person():  # asked within the bound of a reply, whose end would be the session's
+        conversation.speaker = service("user by a person")(grade_s * _OF_REPLY)
     return Talk(template, world, conversation, expire)
 
 

@@ -5,6 +5,7 @@ from hud_mcp.registry import Plugin
 PLUGIN = Plugin(
     "users",
     services={
+        "user by a person": "hud_mcp.plugins.users.person:Person",
         "user by a model": "hud_mcp.plugins.users.model:by_model",
         "repeat a user's calls": "hud_mcp.plugins.users.tools:repeat_calls",
     },

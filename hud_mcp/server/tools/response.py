@@ -1,5 +1,6 @@
 """The tools `response` and `message_user`: an answer, and words in a conversation."""
 
+from functools import partial
 from typing import Any
 
 from hud_mcp.errors import SessionEnded
@@ -12,6 +13,7 @@ from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.session import Session
 from hud_mcp.session.talk import Heard
 from hud_mcp.values.grade import Outcome
+from hud_mcp.values.reply import InputNeeded
 
 __all__ = ["MESSAGE_USER", "RESPONSE"]
 
@@ -87,8 +89,14 @@ async def _told(call: Call, session: Session, heard: Heard) -> dict[str, Any]:
 async def message_user(call: Call) -> dict[str, Any]:
     """Say something to the user of the task."""
     session, given = await call.session(), call.arguments
+    text, after_step = given["text"], given.get("after_step")
+    say = partial(session.say, text, ends=False, after_step=after_step)
     with call.heartbeat("waiting for the user"):
-        heard = await session.say(given["text"], ends=False, after_step=given.get("after_step"))
+        person = await session.person()
+        heard = await (say() if person is None else person.hear(text, say, call.exchange))
+        if isinstance(heard, InputNeeded):
+            needed = {"inputRequests": heard.requests, "requestState": heard.state}
+            return {"resultType": "input_required", **needed}
         return await _told(call, session, heard)
 
 

@@ -283,6 +283,7 @@ class JobReport:
         return [
             *(Row(name, each.value, each) for name, each in figures.estimates if each is not None),
             *(Row(f"model, {name}", text) for name, text in figures.usage),
+            *([Row("user, in all", str(figures.user))] if figures.user is not None else []),
             *(Row(each.title, each.number) for each in figures.asides),
             *self._plan(),
         ]

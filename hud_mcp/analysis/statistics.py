@@ -26,6 +26,7 @@ from hud_mcp.analysis.tries import (
     pass_rate,
     task_statistics,
 )
+from hud_mcp.environment.conversation import UserUse
 from hud_mcp.values.action import Value
 from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import (
@@ -83,6 +84,11 @@ class JobStatistics(Value):
         description="The model's total usage, including earlier tries and foreign sessions; "
         "None if unreported.",
     )
+    user: UserUse | None = Field(
+        default=None,
+        description="All conversations in figures, as `use` is summed; None without any.",
+    )
+    person: int = Field(default=0, description="Runs in which a person was the user.")
     tasks: tuple[TaskStatistics, ...]
 
     @property
@@ -146,6 +152,12 @@ class JobStatistics(Value):
                 self.earlier_tries,
                 "later runs stand in for them",
             ),
+            Aside(
+                "person as user",
+                "runs with a person as user",
+                self.person,
+                "the user's words are its caller's: compare with no other run",
+            ),
             Aside("overloaded", "runs on an overloaded machine", self.overloaded, _BUSY),
             Aside(
                 "foreign",
@@ -186,7 +198,8 @@ class JobStatistics(Value):
 
     def _used(self) -> list[str]:
         names = {"in all": "model", "a task": "a task"}
-        return [f"{names[name].ljust(11)}  {text}" for name, text in self.usage]
+        lines = [f"{names[name].ljust(11)}  {text}" for name, text in self.usage]
+        return [*lines, f"{'user'.ljust(11)}  {self.user}"] if self.user is not None else lines
 
     def _shown(self, estimate: Estimate) -> str:
         if self.confidence is None:
@@ -254,6 +267,8 @@ def job_statistics(
         pruned=erased,
         planned=planned,
         use=ModelUse.sum_of(run.use for run in every),
+        user=UserUse.sum_of(run.user for run in every),
+        person=sum(run.user is not None and run.user.by_person > 0 for run in runs),
         tasks=tuple(rows),
     )
 

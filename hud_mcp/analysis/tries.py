@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from pydantic import Field
 
 from hud_mcp.analysis.intervals import Estimate, mean_over_tasks
+from hud_mcp.environment.conversation import UserUse
 from hud_mcp.environment.task import Task
 from hud_mcp.values.action import Value
 from hud_mcp.values.model_turn import ModelUse
@@ -79,6 +80,11 @@ class Try(Protocol):
         ...
 
     @property
+    def user(self) -> UserUse | None:
+        """The figures of its conversation; None without one."""
+        ...
+
+    @property
     def foreign(self) -> bool:
         """Whether it is not in its job's plan."""
         ...
@@ -113,6 +119,7 @@ class BriefRun:
     erased: bool = False  # its grade was pruned: it counts nowhere
     version: str | None = None  # the package that ended it
     use: ModelUse | None = None  # None if unreported
+    user: UserUse | None = None  # None without a conversation
     damaged: bool = False  # something of its row cannot be read, and is absent here
 
     @property

@@ -237,6 +237,7 @@ def _run_fields(run: TrajectorySummary) -> dict[str, Any]:
         "seconds": _seconds(run),
         "error": run.receipt.error if run.receipt else None,
         "use": run.use.model_dump(mode="json") if run.use else None,
+        "user": run.user.model_dump(mode="json") if run.user else None,
         "damage": run.damage,
         "pruned": run.pruned.model_dump(mode="json") if run.pruned else None,
     }

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from hud_mcp.environment.prompt import AnswerType, Prompt, PromptMessage
 from hud_mcp.errors import EnvironmentFailed, GradingFailed, InvalidTemplate
@@ -18,7 +18,8 @@ from hud_mcp.values.action import Value
 from hud_mcp.values.grade import Grade, SubScore, read_grade
 
 __all__ = [
-    "NOT_CARRIED", "Ask", "Conversation", "Reply", "Said", "Say", "UserTurn", "current", "turn",
+    "NOT_CARRIED", "Ask", "Conversation", "Reply", "Said", "Say", "UserTurn", "UserUse", "current",
+    "turn",
 ]  # fmt: skip
 
 NOT_CARRIED = (
@@ -151,6 +152,46 @@ class KeptTurn(Value):
         return self.after, self.digest, self.number
 
 
+class UserUse(Value):
+    """A conversation in figures; the cost of its user's model is apart from the agent's."""
+
+    messages: int = Field(default=0, description="Of the agent.")
+    questions: int = Field(default=0, description="Messages of the agent with a question mark.")
+    turns: int = Field(default=0, description="Of its user.")
+    by_person: int = Field(default=0, description="Turns that a person answered.")
+    tokens: int = Field(default=0, description="In and out, of the user's model.")
+    cost_usd: float = Field(default=0.0, description="In US dollars, of the user's model.")
+
+    @classmethod
+    def of(cls, messages: Iterable[str], turns: Iterable[UserTurn]) -> Self:
+        """Return the figures of the agent's messages and its user's turns."""
+        said, spoken = list(messages), list(turns)
+        return cls(
+            messages=len(said),
+            questions=sum("?" in text for text in said),
+            turns=len(spoken),
+            by_person=sum(turn.is_person for turn in spoken),
+            tokens=sum(turn.tokens for turn in spoken),
+            cost_usd=sum(turn.cost for turn in spoken),
+        )
+
+    @classmethod
+    def sum_of(cls, uses: Iterable["UserUse | None"]) -> "UserUse | None":
+        """Return the sum of several; None if no run has a conversation."""
+        told = [use for use in uses if use is not None]
+        names = cls.model_fields
+        return cls(**{n: sum(getattr(use, n) for use in told) for n in names}) if told else None
+
+    def __str__(self) -> str:
+        """Return the figures in one line."""
+        parts = [f"{self.messages} messages, {self.questions} of them questions"]
+        parts.append(f"{self.turns} turns of the user")
+        parts += [f"{self.tokens:,} tokens"] * bool(self.tokens)
+        parts += [f"${self.cost_usd:.4f}"] * bool(self.cost_usd)
+        parts += [f"{self.by_person} turns by a person"] * bool(self.by_person)
+        return "; ".join(parts)
+
+
 Keep: TypeAlias = Callable[[KeptTurn], Awaitable[None]]
 
 
@@ -161,12 +202,18 @@ class Conversation:
         self._kept = {each.place: each.turn for each in kept}
         self._keep = keep
         self._number = 0
+        self._spoken: list[UserTurn] = []
         self.messages: list[str] = []  # the agent's, in order
         self.parts: dict[str, SubScore] = {}
         self.latest: Reply | None = None
         self.is_repeated = False  # of a record: nobody is asked then
         # a person or a program in place of each user; with None the user speaks itself
         self.speaker: Callable[[Any, str], Awaitable[UserTurn | None]] | None = None
+
+    @property
+    def use(self) -> UserUse:
+        """Its figures so far; an end without words is no message."""
+        return UserUse.of(filter(None, self.messages), self._spoken)
 
     def hear(self, reply: Reply) -> None:
         """Note a reply of the agent; the user's next turn belongs to it."""
@@ -189,6 +236,7 @@ class Conversation:
         if found is not None:
             if repeat is not None:
                 await repeat(found)
+            self._spoken.append(found)
             return found
         if self.is_repeated:
             raise EnvironmentFailed("The record has no such turn of the user, and nobody is asked.")
@@ -198,6 +246,7 @@ class Conversation:
         if self._keep is not None:
             await self._keep(KeptTurn(after=after, digest=digest, number=number, turn=made))
         self._kept[place] = made
+        self._spoken.append(made)
         return made
 
     def grade_part(self, name: str, weight: float, value: Any) -> None:

@@ -246,6 +246,7 @@ def _facts(record: Record) -> list[tuple[str, str]]:
         ("job", record.job_id or ""),
         ("started", f"{record.started_at:%Y-%m-%d %H:%M:%S} UTC{took}"),
         ("model", "" if record.use is None else str(record.use)),
+        ("user", "" if record.user is None else str(record.user)),
         ("pruned", "" if record.pruned is None else str(record.pruned).removeprefix("pruned ")),
         ("error", (record.error or "")),
     ]

@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
+from hud_mcp.environment.conversation import UserUse
 from hud_mcp.environment.moves import WorldEvent
 from hud_mcp.environment.task import Task
 from hud_mcp.values.action import Point, Value, is_answer
@@ -257,6 +258,9 @@ class Receipt(Value):
     overloaded: int = Field(
         default=0, ge=0, description="How many calls the overloaded machine refused."
     )
+    user: UserUse | None = Field(
+        default=None, description="Its conversation in figures; None without one."
+    )
     started_at: datetime
     ended_at: datetime
     reward_policy: str
@@ -314,6 +318,11 @@ class SessionEnd:
     def overloaded(self: _Ending) -> int:
         """The number of its calls that the overloaded machine refused."""
         return self.receipt.overloaded if self.receipt else 0
+
+    @property
+    def user(self: _Ending) -> UserUse | None:
+        """The figures of its conversation; None while it runs, and without one."""
+        return self.receipt.user if self.receipt else None
 
     @property
     def erased(self: _Ending) -> bool:

@@ -145,6 +145,7 @@ async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
     except (StoreFailed, LimitReached) as exc:
         logger.info("%s", exc)  # whoever starts it is told
         return None
+    talk = task.life.driver.talk
     receipt = make_receipt(
         end,
         trajectory=spec.trajectory_id,
@@ -158,6 +159,7 @@ async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
         attempt=journal.attempt,
         notes=(*journal.snapshots.notes(), *task.strain.notes()),
         strain=task.strain,
+        user=None if talk is None else talk.conversation.use,
     )
     if end.error:
         logger.warning("%s: %s", end.outcome, end.error)

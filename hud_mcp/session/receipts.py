@@ -1,6 +1,7 @@
 """The receipt of a session's end, and its texts for callers."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,8 +9,9 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.base import __version__
 from hud_mcp.base.contention import Contention
+from hud_mcp.environment.conversation import KeptTurn, UserUse
 from hud_mcp.environment.task import Task
-from hud_mcp.record.values import Receipt, utc_now
+from hud_mcp.record.values import USER_TURN, Receipt, TrajectoryStep, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.events import Phase
 from hud_mcp.session.history import snapshot_notes
@@ -97,6 +99,7 @@ def make_receipt(
     attempt: int | None = None,
     notes: tuple[str, ...] = (),
     strain: Strain | None = None,
+    user: UserUse | None = None,
 ) -> Receipt:
     """The receipt of a session that ends now."""
     grade = end.grade
@@ -121,6 +124,7 @@ def make_receipt(
         notes=notes,
         waited_s=strain.waited_s if strain else 0.0,
         overloaded=strain.refused if strain else 0,
+        user=user,
         started_at=started_at,
         ended_at=ended_at,
         reward_policy=reward_policy,
@@ -145,7 +149,18 @@ def receipt_of_stored(stored: StoredSession, end: SessionEnd) -> Receipt:
         ended_at=utc_now(),
         attempt=stored.attempt,
         notes=snapshot_notes(begun.steps),
+        user=_use_of(begun.steps),
     )
+
+
+def _use_of(steps: Sequence[TrajectoryStep]) -> UserUse | None:
+    """Return the figures of a conversation on record; None without one."""
+    of_users = [step.info.get(USER_TURN, {}) for step in steps if step.kind == "user"]
+    said = [step.actions for step in steps if step.kind == "message" and step.performed]
+    if not (of_users or said):
+        return None
+    messages = (str(action.get("text", "")) for actions in said for action in actions[:1])
+    return UserUse.of(messages, [KeptTurn.model_validate(each).turn for each in of_users])
 
 
 def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.environment.conversation import UserUse
 from hud_mcp.values.model_turn import ModelUse
 from hud_mcp.values.outcome import Cause, Outcome, cause_of
 
@@ -28,6 +29,7 @@ class Try:
     erased: bool = False
     overloaded: int = 0
     use: ModelUse | None = None
+    user: UserUse | None = None
 
     @property
     def cause(self) -> Cause | None:

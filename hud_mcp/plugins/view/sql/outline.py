@@ -14,6 +14,7 @@ from sqlalchemy import cast as as_type
 
 from hud_mcp.analysis.tries import BriefRun
 from hud_mcp.base.lines import printable
+from hud_mcp.environment.conversation import UserUse
 from hud_mcp.environment.task import Task
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import (
@@ -168,8 +169,16 @@ def _run(row: Any, known: dict[str | bytes, Task], used: dict[str, ModelUse]) ->
         erased=bool(row.erased),
         version=told.get("package_version"),
         use=used.get(row.id),
+        user=_user(told.get("user")),
         damaged=not (timed and task and (sound or row.receipt is None)),
     )
+
+
+def _user(told: Any) -> UserUse | None:
+    try:
+        return UserUse.model_validate(told)
+    except ValidationError:
+        return None
 
 
 def _task(row: Any, known: dict[str | bytes, Task]) -> Task | None:

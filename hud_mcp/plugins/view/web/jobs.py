@@ -134,6 +134,7 @@ def _in_short(found: Trajectory | TrajectorySummary) -> BriefRun:
         erased=found.erased,
         version=found.receipt.package_version if found.receipt else None,
         use=found.use,
+        user=found.user,
     )
 
 

@@ -87,6 +87,7 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "answer": _clipped(trajectory.answer),
         "logs": trajectory.logs,
         "use": None if trajectory.use is None else str(trajectory.use),
+        "user": None if trajectory.user is None else str(trajectory.user),
         "receipt": _receipt(receipt, pruned) if receipt else None,
         "tools": service("server use of runs")([trajectory]),
     }
@@ -96,7 +97,7 @@ def damaged_detail(
     found: TrajectorySummary, expected: Mapping[str, float | None] | None = None
 ) -> Json:
     """Return the same of a damaged record. The damage stands in for its log."""
-    unread = ("environment_version", "seed", "prompt", "answer", "use", "receipt")
+    unread = ("environment_version", "seed", "prompt", "answer", "use", "user", "receipt")
     return {
         **trajectory_row(found, found.step_count, expected),
         **dict.fromkeys(unread),

@@ -19,6 +19,7 @@ export function drawRun(run) {
     secondsText(run.seconds),
     `record ${run.id}`,
     run.use && `model: ${run.use}`,
+    run.user && `conversation: ${run.user}`,
   ]);
   $('verdict').replaceChildren(...verdict(run));
   $('prompt').textContent = run.prompt ?? (run.pruned ? `Its prompt and its steps were removed. It was ${run.pruned}.` : 'None was recorded.');

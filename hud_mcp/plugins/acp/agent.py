@@ -25,6 +25,7 @@ from hud_mcp.plugins.acp.session import Session
 from hud_mcp.plugins.acp.shell import Shell, has_shell
 from hud_mcp.plugins.acp.updates import Updates
 from hud_mcp.session.caller import session_token
+from hud_mcp.values.call import MESSAGE_USER
 
 __all__ = ["ACP", "AcpAgent"]
 
@@ -137,13 +138,34 @@ class _Run:
                 await self._session.open(connection, self._folder)
                 self._updates.is_replay = False
                 self._updates.model = self._session.model
-                reason = await self._prompt(connection, text)
-                if reason == "end_turn" and await self._goes_on():
-                    reason = await self._prompt(connection, _ONCE_MORE)
+                reason = await self._converse(connection, text)
             except RequestRefused as exc:
                 raise connection.died("failed", said=str(exc)) from None
         if reason in _BOUNDS and await self._goes_on():
             raise BoundReached(f"{_BOUNDS[reason]} ({reason})")
+
+    async def _converse(self, connection: Connection, text: str) -> str:
+        """Prompt the program, then with each reply of the task's user, and at last once more."""
+        reason, is_reminded = await self._prompt(connection, text), False
+        while reason == "end_turn" and await self._goes_on():
+            told = await self._hand_on()
+            if told is None and (is_reminded or not await self._goes_on()):
+                break
+            is_reminded = is_reminded or told is None
+            reason = await self._prompt(connection, _ONCE_MORE if told is None else told)
+        return reason
+
+    async def _hand_on(self) -> str | None:
+        """Say the words that ended the agent's turn to its user; None if no reply is there."""
+        agent, words = self._agent, self._updates.words.strip()
+        if agent.started.get("waits_for") is None or not words:
+            return None
+        reply = await agent.ask(MESSAGE_USER, {"text": words})
+        if reply.is_error:  # its answer is waited for, or the session is over
+            return None
+        is_open = reply.structured.get("state") == "open"
+        agent.note_answered(answered=not is_open)
+        return reply.text if is_open else None
 
     async def _goes_on(self) -> bool:
         refused = self._model is not None and self._model.refused is not None

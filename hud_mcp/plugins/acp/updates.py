@@ -50,11 +50,13 @@ class Updates:
 
     Attributes:
         model: The model's name, if it is known.
+        words: The text of the reply that ended last; empty after a call that ended its turn.
         is_replay: Whether the updates repeat what was told before.
     """
 
     def __init__(self, agent: Agent, *, reports: bool) -> None:
         self.model: str | None = None
+        self.words = ""
         self.is_replay = False
         self._agent = agent
         self._reports = reports
@@ -94,6 +96,7 @@ class Updates:
 
         At the end of its work, the agent gives a reason, and the tokens of all of it.
         """
+        self.words = "" if self._turn is None else self.words
         tokens = _usage(usage)
         cost_usd = self._cost_usd - self._counted_usd
         rest = stop_reason is not None and (cost_usd > 0 or tokens != TokenUsage())
@@ -101,6 +104,7 @@ class Updates:
             return
         turn, self._turn = self._turn or _Open(self._since_at), None
         self._counted_usd = self._cost_usd
+        self.words = "".join(turn.text)
         now = utc_now()
         self._since_at = now
         if self._reports:

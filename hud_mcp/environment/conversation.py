@@ -136,6 +136,7 @@ class UserTurn(Value):
     cost: float = 0.0
     goal: str = ""
     persona: str = ""
+    patterns: tuple[str, ...] = ()  # of its script
 
 
 class KeptTurn(Value):

@@ -118,6 +118,12 @@ class User:
         return tuple(self._said)
 
     @property
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns of its script that nobody writes by chance."""
+        every = (rule.pattern or "" for rule in self.script)
+        return tuple(each for each in every if re.escape(each) != each)
+
+    @property
     def told(self) -> tuple[str, ...]:
         """The agent's words to it so far, in order, with those that ended the conversation."""
         latest = current().latest
@@ -144,7 +150,8 @@ class User:
 
     async def _produce(self, text: str) -> UserTurn:
         made = await self._speak(text)
-        return made.model_copy(update={"goal": self.goal, "persona": self.persona})
+        private = {"goal": self.goal, "persona": self.persona, "patterns": self.patterns}
+        return made.model_copy(update=private)
 
     async def _speak(self, text: str) -> UserTurn:
         if len(self._said) >= self.turns or len(text) > self.chars:

@@ -7,6 +7,7 @@ PLUGIN = Plugin(
     services={
         "user by a person": "hud_mcp.plugins.users.person:Person",
         "user by a model": "hud_mcp.plugins.users.model:by_model",
+        "quoted by a user": "hud_mcp.plugins.users.quality:quoted_in",
         "repeat a user's calls": "hud_mcp.plugins.users.tools:repeat_calls",
     },
 )

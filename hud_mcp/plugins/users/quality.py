@@ -5,7 +5,7 @@ grade of the agent's.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hud_mcp.environment.user import User
@@ -13,7 +13,7 @@ from hud_mcp.graders.combination import Grader
 from hud_mcp.graders.judge import LLMJudgeGrader
 from hud_mcp.values.grade import SubScore
 
-__all__ = ["UserGrader", "quoted", "unasked"]
+__all__ = ["UserGrader", "quoted", "quoted_in", "unasked"]
 
 _LEAST_WORDS = 5
 """Of a sentence that is a quotation; shorter ones anybody says."""
@@ -27,15 +27,21 @@ _ASKS = re.compile(
 
 def quoted(user: User) -> tuple[str, ...]:
     """Return which of a user's goal, persona and script stand word for word in what it said."""
-    said = [_plain(words) for words in user.said]
-    patterns = [rule.pattern or "" for rule in user.script]
+    return quoted_in(user.said, user.goal, user.persona, user.patterns)
+
+
+def quoted_in(
+    said: Iterable[str], goal: str, persona: str, patterns: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the same of words on record, with what is private of their user."""
+    plain = [_plain(words) for words in said]
     parts: Mapping[str, Sequence[str]] = {
-        "goal": [*_sentences(user.goal)],
-        "persona": [*_sentences(user.persona)],
-        "script": [_plain(each) for each in patterns if re.escape(each) != each],
+        "goal": [*_sentences(goal)],
+        "persona": [*_sentences(persona)],
+        "script": [_plain(each) for each in patterns],
     }
     return tuple(
-        name for name, texts in parts.items() if any(t in words for t in texts for words in said)
+        name for name, texts in parts.items() if any(t in words for t in texts for words in plain)
     )
 
 

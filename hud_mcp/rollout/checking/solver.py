@@ -38,7 +38,7 @@ from hud_mcp.rollout.conversation import AgentStopped
 from hud_mcp.rollout.link import ConnectionLost, ServerLost
 from hud_mcp.rollout.server import RunServer
 from hud_mcp.values.action import Value
-from hud_mcp.values.call import ACT, RESPONSE, STEP, TASK_STATUS
+from hud_mcp.values.call import ACT, MESSAGE_USER, RESPONSE, STEP, TASK_STATUS
 
 _MARK = "hud-mcp check: "
 """The beginning of the line with the report in a probe's log."""
@@ -48,6 +48,10 @@ _COMMAND_S = 30
 
 _ORACLE_S = 60.0
 """The time to wait for the answer of an oracle that plays at the same time."""
+
+
+_MOST_ASKED = 20
+"""The questions of one conversation that are answered."""
 
 
 class Report(Value):
@@ -135,8 +139,8 @@ class ProbeSolver:
                 self._answers.setdefault(probe.task, play.answer)
                 self._event(probe.task).set()
             return
-        if probe.kind == "value":
-            await self._try(play, probe)
+        if probe.kind in ("value", "asks"):
+            await (self._try(play, probe) if probe.kind == "value" else play.ask_user(probe))
             return
         if probe.shape is not None:
             await play.leave_outputs_as(probe.shape)
@@ -153,7 +157,7 @@ class ProbeSolver:
         environment = self._environments[task.env]
         if probe.attack in environment.world.attacks:
             await environment.world.attack(probe.attack, agent, environment)
-        reply = await agent.ask(RESPONSE, {"answer": _answer(probe, agent, play.seen)})
+        reply = await _respond(agent, _answer(probe, agent, play.seen))
         agent.note_answered(answered=not reply.is_error)
         if probe.kind == "leaks":
             play.seen.extend(replies_of(RESPONSE, reply, "graded"))
@@ -165,7 +169,7 @@ class ProbeSolver:
             value = await self._oracle_answer(probe.task)  # known only once it has played
         # An answer that the prompt tells proves nothing.
         play.left_out = not value or occurs(_value(value), play.agent.prompt)
-        reply = await play.agent.ask(RESPONSE, {"answer": "" if play.left_out else value})
+        reply = await _respond(play.agent, "" if play.left_out or value is None else value)
         play.agent.note_answered(answered=not reply.is_error)
 
     async def _look(self, play: "_Play", probe: Probe, task: Task) -> None:
@@ -242,6 +246,16 @@ class ProbeSolver:
             play.seen.extend(replies_of(f"{name}, afterwards", reply, "graded"))
 
 
+async def _respond(agent: Agent, answer: str) -> Reply:
+    """Answer; a conversation that still asks something gets the same answer each time."""
+    reply = await agent.ask(RESPONSE, {"answer": answer})
+    for _ in range(_MOST_ASKED):
+        if reply.is_error or reply.structured.get("state") != "open":
+            break
+        reply = await agent.ask(RESPONSE, {"answer": answer})
+    return reply
+
+
 def _run(command: str) -> dict[str, Any]:
     args = {"command": command, "timeout_s": _COMMAND_S}
     return {"type": "custom", "action": "run", "args": args}
@@ -267,6 +281,16 @@ class _Play:
         self.opened: list[str] = []
         self._before_answer: str | None = None
         self.agent = Agent(self._call, session=agent.session, prompt=agent.prompt)
+
+    async def ask_user(self, probe: Probe) -> None:
+        """Ask the task's user for something, and submit the user's words as the answer."""
+        said = await self.agent.ask(MESSAGE_USER, {"text": probe.answer or ""})
+        self.left_out = said.is_error  # it has nobody to ask now
+        if not said.is_error and said.structured.get("state") != "open":
+            self.agent.note_answered()
+            return
+        reply = await _respond(self.agent, str(said.structured.get("reply") or ""))
+        self.agent.note_answered(answered=not reply.is_error)
 
     async def leave_outputs_as(self, shape: str) -> None:
         """Leave every file that is made from now on in a shape, just before the answer."""

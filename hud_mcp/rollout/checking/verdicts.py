@@ -12,6 +12,8 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.record.values import USER_TURN
+from hud_mcp.registry import service
 from hud_mcp.rollout.checking.leaks import Candidate, Leak, Trail, candidates, find_leaks
 from hud_mcp.rollout.checking.probes import Probe, has_oracle, has_work, read_probe
 from hud_mcp.rollout.checking.solver import Report, read_report
@@ -93,6 +95,7 @@ def judge(
         each.refused = (refused or {}).get(derived.id)
     reasons = _folded(fault for each in played if (fault := each.fault) is not None)
     reasons += _differences(played)
+    reasons += _folded(_quoted(played, by_model=True))
     leaks = _leaks(task, environment, played, shared, listed)
     reasons += [str(leak) for leak in leaks if leak.fails]
     reasons += [text for each in played for text in each.report.findings]
@@ -111,6 +114,7 @@ def judge(
         reasons=tuple(dict.fromkeys([*reasons, *open_points])),
         notes=(
             *(str(leak) for leak in leaks if not leak.fails),
+            *_folded(_quoted(played, by_model=False)),
             *dict.fromkeys(text for each in played for text in each.report.notes),
         ),
         weak=tuple(dict.fromkeys(text for each in played for text in _weaknesses(each.record))),
@@ -224,6 +228,7 @@ class _Played:
             "look": "what is seen as the answer",
             "attack": f"the attack {probe.name.removeprefix('attack-')!r} without any work",
             "leaks": "an empty answer after wrong calls",
+            "asks": f"asking its user for the {probe.name.removeprefix('asks-')}",
             "gets": f"opening {', '.join(self.report.opened)} alone",
             "value": f"the value of {value!r} as the answer",
         }.get(probe.kind)
@@ -267,6 +272,29 @@ def _folded(faults: Iterable[_Fault]) -> list[str]:
         see = f" See {each[0].record}." if each[0].record else ""
         found.append(f"{said[0].upper()}{said[1:]}{see}")
     return found
+
+
+def _quoted(played: Iterable[_Played], *, by_model: bool) -> Iterator[_Fault]:
+    """Yield what is private of a user and stands word for word in what it said.
+
+    The words of a script are its author's own, and may well be those of the goal.
+    """
+    for each in played:
+        steps = each.record.steps if each.record else ()
+        turns = [step.info.get(USER_TURN, {}).get("turn", {}) for step in steps]
+        told = [turn for turn in turns if turn and bool(turn.get("turns")) is by_model]
+        if not told or each.record is None:
+            continue
+        quoted_in = service("quoted by a user")
+        private = (("goal", ""), ("persona", ""), ("patterns", ()))
+        found = dict.fromkeys(
+            name
+            for turn in told
+            for name in quoted_in([turn.get("text", "")], *(turn.get(*pair) for pair in private))
+        )
+        if found:
+            says = f"Its user says its own {' and '.join(found)} word for word at {{}}."
+            yield _Fault(each.what, says, each.record.id)
 
 
 def _differences(played: Sequence[_Played]) -> list[str]:

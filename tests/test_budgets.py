@@ -17,11 +17,11 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 114_125, 513, 15_123
+LINES, MODULES, DOCSTRING_LINES = 114_375, 513, 15_123
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {
-    "plugins/acp/": 1_500,
+    "plugins/acp/": 1_530,
     "plugins/servers/": 5_900,
     "plugins/sets/mcp/": 380,
     "plugins/models/gateway/": 4_660,

@@ -187,7 +187,6 @@ def _print_list(
 
 
 def _beside(figures: JobStatistics) -> str:
-    """Return the note about a job's plan: its foreign runs, or that it has no plan."""
     foreign = f", {figures.foreign} foreign" if figures.foreign else ""
     foreign += f", {figures.pruned} pruned" if figures.pruned else ""
     return f"{foreign}, unplanned" if figures.planned is False else foreign
@@ -329,7 +328,6 @@ def _in_words(value: Any) -> str:
 
 
 def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable[list[Text]]:
-    """Yield the rows of a task: the runs that count, the missing runs, then the earlier tries."""
     for run_id in row.runs:
         yield _line(by_id[run_id])
     if row.not_begun:

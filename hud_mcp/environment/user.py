@@ -11,7 +11,7 @@ from hud_mcp.environment.conversation import Reply, Say, UserTurn, current, turn
 from hud_mcp.errors import InvalidTemplate
 from hud_mcp.registry import service
 
-__all__ = ["User", "When", "is_by_person"]
+__all__ = ["User", "When"]
 
 _UNKNOWN = "I am not sure what you mean."
 """The words of a script without a rule that fits."""
@@ -193,18 +193,6 @@ class User:
 
     def _filled(self, words: str) -> str:
         return re.sub(r"\{(\w+)\}", lambda m: self._groups.get(m[1], m[0]), words)
-
-
-def is_by_person() -> bool:
-    """Whether the operator has chosen a person as every user, by HUD_MCP_USER.
-
-    Raises:
-        InvalidTemplate: The variable has another value than `person`.
-    """
-    chosen = os.environ.get("HUD_MCP_USER", "").strip()
-    if chosen not in ("", "person"):
-        raise InvalidTemplate(f"HUD_MCP_USER is {chosen!r}; set it to 'person', or unset it.")
-    return chosen == "person"
 
 
 def _plain(text: str) -> str:

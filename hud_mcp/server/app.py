@@ -25,7 +25,6 @@ from pydantic import ValidationError
 
 from hud_mcp.base import __version__
 from hud_mcp.environment.tool import Exchange
-from hud_mcp.environment.user import is_by_person
 from hud_mcp.errors import clipped
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call
@@ -176,7 +175,7 @@ class _Surface:
         environments = list(sessions.environments.values())
         self.view = View.of(environments, look=sessions.look)
         if self.view.talks:
-            is_by_person()  # a wrong setting is told before anybody talks
+            service("person as user")(1.0)  # a wrong setting is told before anybody talks
         agents_view = View.of(environments, one_session=True, look=sessions.look)
         self._listed, self._agents_listed = (
             types.ListToolsResult(
@@ -301,7 +300,6 @@ class _Surface:
 
 
 def _exchange(ctx: Context, params: types.CallToolRequestParams) -> Exchange:
-    """Return the channel to the caller of a tool of another server."""
     capabilities = ctx.session.client_capabilities
     modes = capabilities.elicitation if capabilities is not None else None
     if modes is None:

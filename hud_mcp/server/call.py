@@ -48,7 +48,7 @@ class Call:
         progress: Reports a sign of life; None if nobody waits for one.
         image: The format of pictures, unless the call names one.
         meta: The metadata beside the arguments, for programs.
-        exchange: The channel to the caller, for tools of other servers.
+        exchange: The channel to the caller, for tools of other servers and a person as user.
     """
 
     sessions: Sessions

@@ -154,7 +154,6 @@ def receipt_of_stored(stored: StoredSession, end: SessionEnd) -> Receipt:
 
 
 def _use_of(steps: Sequence[TrajectoryStep]) -> UserUse | None:
-    """Return the figures of a conversation on record; None without one."""
     of_users = [step.info.get(USER_TURN, {}) for step in steps if step.kind == "user"]
     said = [step.actions for step in steps if step.kind == "message" and step.performed]
     if not (of_users or said):
@@ -199,7 +198,6 @@ def ended_how(receipt: Receipt, told: str | None = None) -> str:
 
 
 def _because(told: str | None) -> str:
-    """Return the rest of a sentence with a reason, which may be a sentence itself."""
     if not told:
         return "."
     return f": {told}" if told.endswith((".", "!", "?")) else f": {told}."

@@ -16,7 +16,6 @@ from hud_mcp.environment.conversation import (
     begin,
 )
 from hud_mcp.environment.template import Template
-from hud_mcp.environment.user import is_by_person
 from hud_mcp.errors import InvalidTemplate
 from hud_mcp.record.values import USER_TURN, TrajectoryStep
 from hud_mcp.registry import service
@@ -30,9 +29,6 @@ _MOST_MESSAGES = 200
 """The most messages of a session; the conversation ends with the next one."""
 _MOST_AFTER = 100
 """The most prompts that a template yields after the end of its conversation."""
-
-_OF_REPLY = 0.9
-"""The share of a reply's time that a person has for the answer."""
 
 
 class GoesOn:
@@ -149,7 +145,6 @@ class Talk:
         )
 
     def _given(self, said: Said | None, text: str, by: EndedBy | None) -> Any:
-        """Return what the template receives: a reply, or an answer of its type."""
         if isinstance(said, Ask):
             if by == "limit":
                 self.ended_by = by
@@ -173,13 +168,11 @@ def open_talk(
     """Begin a conversation in the running context, with the user's turns of recorded steps."""
     kept = [KeptTurn.model_validate(step.info[USER_TURN]) for step in steps if step.kind == "user"]
     begin(conversation := Conversation(kept, partial(_keep, journal)))
-    if is_by_person():  # asked within the bound of a reply, whose end would be the session's
-        conversation.speaker = service("user by a person")(grade_s * _OF_REPLY)
+    conversation.speaker = service("person as user")(grade_s)
     return Talk(template, world, conversation, expire)
 
 
 async def _keep(journal: Journal, kept: KeptTurn) -> None:
-    """Record a user's turn before anybody hears of it."""
     draft = Draft("user", [])
     draft.info[USER_TURN] = kept.model_dump(mode="json", exclude_defaults=True)
     draft.observation = Observation(text=kept.turn.text)

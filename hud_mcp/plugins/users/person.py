@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -10,14 +11,15 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment.conversation import UserTurn, current
 from hud_mcp.environment.tool import Exchange
 from hud_mcp.environment.user import User
-from hud_mcp.errors import InvalidTask
+from hud_mcp.errors import InvalidTask, InvalidTemplate
 from hud_mcp.values.reply import InputNeeded
 
-__all__ = ["Person"]
+__all__ = ["Person", "chosen_person"]
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
+_OF_REPLY = 0.9
 _SHOWN_CHARS = 4_000
 """Of an agent's message, in the form."""
 _KEY = "reply"
@@ -133,6 +135,21 @@ class Person:
         finally:
             asked.cancel()
         return not saying.done()
+
+
+def chosen_person(reply_s: float) -> Person | None:
+    """Return a person for the users of one conversation, if the operator has chosen it.
+
+    Args:
+        reply_s: The bound of one reply, whose end would be the session's.
+
+    Raises:
+        InvalidTemplate: HUD_MCP_USER has another value than `person`.
+    """
+    chosen = os.environ.get("HUD_MCP_USER", "").strip()
+    if chosen not in ("", "person"):
+        raise InvalidTemplate(f"HUD_MCP_USER is {chosen!r}; set it to 'person', or unset it.")
+    return Person(reply_s * _OF_REPLY) if chosen else None
 
 
 def _request(text: str) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from hud_mcp.registry import Plugin
 PLUGIN = Plugin(
     "users",
     services={
-        "user by a person": "hud_mcp.plugins.users.person:Person",
+        "person as user": "hud_mcp.plugins.users.person:chosen_person",
         "user by a model": "hud_mcp.plugins.users.model:by_model",
-        "quoted by a user": "hud_mcp.plugins.users.quality:quoted_in",
+        "quoted by a user": "hud_mcp.plugins.users.quality:quoted_on_record",
+        "questions to a user": "hud_mcp.plugins.users.quality:ASKED",
         "repeat a user's calls": "hud_mcp.plugins.users.tools:repeat_calls",
     },
 )

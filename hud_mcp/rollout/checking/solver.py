@@ -208,7 +208,6 @@ class ProbeSolver:
         play.left_out = not play.opened
 
     async def _answers_of(self, task: Task, environment: Environment) -> list[str]:
-        """Return the values that may answer a task, with the oracle's answer."""
         found = [each.text for each in candidates(task, environment) if each.may_answer]
         if has_oracle(task, environment) and (answer := await self._oracle_answer(task.id)):
             found.append(answer)
@@ -262,7 +261,6 @@ def _run(command: str) -> dict[str, Any]:
 
 
 def _commands(probe: Probe, prompt: str) -> list[str]:
-    """Return an attack's commands. It knows no more of the task than its prompt."""
     if probe.attack is None:
         return []
     return [a.command for a in shell_attacks(named_files(prompt)) if a.name == probe.attack]

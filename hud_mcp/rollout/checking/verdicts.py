@@ -12,7 +12,6 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.record.values import USER_TURN
 from hud_mcp.registry import service
 from hud_mcp.rollout.checking.leaks import Candidate, Leak, Trail, candidates, find_leaks
 from hud_mcp.rollout.checking.probes import Probe, has_oracle, has_work, read_probe
@@ -248,7 +247,6 @@ class _Played:
         return _Fault(self.what, f"Reward {reward:g} for {{}}; {expected}.{failed}", record)
 
     def _of_no_grade(self, record: Trajectory) -> _Fault | None:
-        """Return the fault of a probe without a grade that its environment did not cause."""
         if self.report.refused and self.probe.exactly is None:  # a refused answer earned nothing
             return None
         why = self.report.error or self.report.refused
@@ -275,24 +273,9 @@ def _folded(faults: Iterable[_Fault]) -> list[str]:
 
 
 def _quoted(played: Iterable[_Played], *, by_model: bool) -> Iterator[_Fault]:
-    """Yield what is private of a user and stands word for word in what it said.
-
-    The words of a script are its author's own, and may well be those of the goal.
-    """
     for each in played:
-        steps = each.record.steps if each.record else ()
-        turns = [step.info.get(USER_TURN, {}).get("turn", {}) for step in steps]
-        told = [turn for turn in turns if turn and bool(turn.get("turns")) is by_model]
-        if not told or each.record is None:
-            continue
-        quoted_in = service("quoted by a user")
-        private = (("goal", ""), ("persona", ""), ("patterns", ()))
-        found = dict.fromkeys(
-            name
-            for turn in told
-            for name in quoted_in([turn.get("text", "")], *(turn.get(*pair) for pair in private))
-        )
-        if found:
+        users = [s for s in each.record.steps if s.kind == "user"] if each.record else []
+        if users and each.record and (found := service("quoted by a user")(users, by_model)):
             says = f"Its user says its own {' and '.join(found)} word for word at {{}}."
             yield _Fault(each.what, says, each.record.id)
 

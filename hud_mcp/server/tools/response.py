@@ -54,7 +54,6 @@ def _is_of(call: Call, receipt: Receipt, answer: str) -> bool:
 def _graded(
     call: Call, session: str, receipt: Receipt | None, policy: str, reply: str | None = None
 ) -> dict[str, Any]:
-    """Return the grade, after the last words of a conversation, if any."""
     text = receipt_text(receipt, policy, call.then)
     said = {} if reply is None else {"reply": reply}
     if reply is not None:
@@ -68,7 +67,6 @@ def _graded(
 
 
 async def _told(call: Call, session: Session, heard: Heard) -> dict[str, Any]:
-    """Return the words that came back, and the grade if there is one."""
     if heard.is_over:
         receipt = await session.graded(call.sessions.limits.reply_s)
         return _graded(call, session.id, receipt, session.reward_policy, heard.text)

@@ -1,10 +1,9 @@
 """ATIF v1.7, the Agent Trajectory Interchange Format (Harbor's RFC 0001): one JSON file each.
 
 The first step is the prompt. Each recorded call is a step of the agent with one tool call, without
-its session id. A message is the agent's own words, and the words that came back are a step of its
-user, with the tokens and cost of the user's model in `extra`. Screenshots are files beside, as
-`image` parts (ATIF 1.6). The `extra` of a result marks a picture that was taken for the record
-alone.
+its session id. A message is the agent's words, and the reply a step of its user. Screenshots are
+files beside, as `image` parts (ATIF 1.6). The `extra` of a result marks a picture that was taken
+for the record alone.
 
 The export leaves out everything that an agent must not see: the task's arguments, metadata,
 description and validation; logs; the `info` of a world; the sentence, `info` and error of a grade.
@@ -154,7 +153,6 @@ _SEEN = {"after", "asked_model", "dialect", "first_token_s", "is_broken", "is_si
 
 
 def _rest(turn: RecordedTurn) -> Json:
-    """Return the parts of a turn that ATIF has no field for."""
     rest: Json = {
         "number": turn.number,
         "calls": turn.told_calls(),
@@ -181,7 +179,6 @@ def _message(step: TrajectoryStep) -> Json:
 
 
 def _came_back(step: TrajectoryStep, users: Sequence[TrajectoryStep]) -> Iterator[Json]:
-    """Yield the words that came back for a message, and its error and its notes before them."""
     at = {"timestamp": step.ended_at.isoformat()}
     told = "\n\n".join(text for text in (step.error, *step.notes) if text)
     if told:
@@ -191,10 +188,7 @@ def _came_back(step: TrajectoryStep, users: Sequence[TrajectoryStep]) -> Iterato
 
 
 def spent_by(users: Iterable[TrajectoryStep]) -> Json:
-    """Return the tokens and the cost of a user's turns as `extra`; nothing where no model spoke.
-
-    Its goal, its persona and its model's own turns are as private as expected answers.
-    """
+    """Return the tokens and the cost of a user's turns as `extra`, and nothing private of it."""
     turns = [step.info.get(USER_TURN, {}).get("turn", {}) for step in users]
     tokens = sum(turn.get("tokens", 0) for turn in turns)
     cost = sum(turn.get("cost", 0.0) for turn in turns)

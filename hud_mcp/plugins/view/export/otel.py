@@ -301,10 +301,6 @@ def _step(
 
 
 def _said(step: TrajectoryStep, *, content: bool) -> tuple[str, dict[str, Any]]:
-    """Return the role and the attributes of words in a conversation.
-
-    A user's goal, its persona and its model's own turns are never sent.
-    """
     words = [("assistant", str(each.get("text", ""))) for each in step.actions]
     words += [("user", step.observation_text)] if step.observation_text else []
     messages = [
@@ -322,7 +318,6 @@ def _said(step: TrajectoryStep, *, content: bool) -> tuple[str, dict[str, Any]]:
 
 
 def _provider(turn: RecordedTurn) -> str:
-    """Return the provider, by the conventions' name if they have one."""
     named, has, _ = (turn.model or "").partition(":")
     return (clean_text(_PROVIDERS.get(named, named)) if has else None) or "unknown"
 

@@ -261,7 +261,6 @@ def count_progress(connection: Connection, alive_since: datetime) -> dict[str, J
 
 
 def _job_costs(connection: Connection, of: ColumnElement[bool]) -> dict[str, float]:
-    """Return the cost of each job's models in US dollars; none if no price is recorded."""
     query = (
         select(sessions.c.job_id, func.sum(turns.c.cost_usd).label("cost_usd"))
         .join(turns, turns.c.session_id == sessions.c.id)

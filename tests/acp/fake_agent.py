@@ -202,6 +202,11 @@ class FakeAgent:
         """Say what nobody grades."""
         await self.say("It is three.")
 
+    async def play_talks(self) -> None:
+        """Ask the user, then promise something."""
+        texts = ("Gladly. Which order is it?", "The refund takes 5 days.")
+        await self.say(texts[min(self.prompts, len(texts)) - 1])
+
     async def play_bound(self) -> str:
         """Stop at a bound of its own."""
         await self.say("One, two")

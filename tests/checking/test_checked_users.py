@@ -30,8 +30,10 @@ def test_a_user_that_tells_the_key_fails_and_a_script_that_tells_its_goal_is_not
 
 def step(**turn: Any) -> TrajectoryStep:
     """A user's turn on record."""
-    made = UserTurn(goal="You want the lamp's price back.", persona="A hasty man of forty two years.",
-                    patterns=("order (number|id)",), **turn)  # fmt: skip
+    persona = "A hasty man of forty two years."
+    private = {"goal": "You want the lamp's price back.", "persona": persona}
+    patterns = ("order (number|id)",)
+    made = UserTurn.model_validate({**private, "patterns": patterns, **turn})
     kept = KeptTurn(after=1, digest="d", number=0, turn=made)
     info = {USER_TURN: kept.model_dump(mode="json", exclude_defaults=True)}
     now = utc_now()

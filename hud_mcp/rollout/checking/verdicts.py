@@ -276,7 +276,7 @@ def _quoted(played: Iterable[_Played], *, by_model: bool) -> Iterator[_Fault]:
     for each in played:
         users = [s for s in each.record.steps if s.kind == "user"] if each.record else []
         if users and each.record and (found := service("quoted by a user")(users, by_model)):
-            says = f"Its user says its own {' and '.join(found)} word for word at {{}}."
+            says = f"Its user says its own {' and '.join(found)} word for word after {{}}."
             yield _Fault(each.what, says, each.record.id)
 
 

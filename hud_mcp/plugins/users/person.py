@@ -40,11 +40,12 @@ class Person:
     A declined form ends the conversation by the user. A form without an answer ends it by a limit.
 
     Args:
-        within_s: The longest wait for one answer.
+        within_s: The longest wait for the answers to one message.
     """
 
     def __init__(self, within_s: float) -> None:
         self._within_s = within_s
+        self._until_s = 0.0
         self._text = ""  # the message that waits for its reply
         self._saying: asyncio.Future[Any] | None = None
         self._request: Mapping[str, Any] | None = None
@@ -58,11 +59,12 @@ class Person:
             return None
         if self._saying is None or self._saying.done():  # nobody is there to be asked
             return UserTurn(text="", ends=True, by="limit", name=user.name, is_person=True)
-        answer = self._answer = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer = self._answer = loop.create_future()
         self._request = _request(text)
         self._asked.set()
         try:
-            await asyncio.wait({answer}, timeout=self._within_s)
+            await asyncio.wait({answer}, timeout=max(0.0, self._until_s - loop.time()))
         finally:
             self._request = self._answer = None
             self._asked.clear()
@@ -91,6 +93,7 @@ class Person:
             saying = self._answered(text, exchange)
         elif saying is None or saying.done():
             self._text, self._state = text, secrets.token_urlsafe(16)
+            self._until_s = asyncio.get_running_loop().time() + self._within_s
             saying = self._saying = asyncio.ensure_future(say())
             saying.add_done_callback(_see)
         elif text != self._text:

@@ -185,6 +185,22 @@ async def test_a_person_who_takes_too_long_ends_the_conversation(tmp_path: Path)
         assert (await asked.record()).receipt.content == "limit after 2"  # type: ignore[union-attr]
 
 
+async def test_a_form_that_stays_open_holds_no_message_up(tmp_path: Path) -> None:
+    """A client of the earlier era gets its reply as the bound is reached."""
+
+    async def never(context: Any, params: Any) -> types.ElicitResult:
+        del context, params
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with opened(tmp_path, never, name="asked", era=LEGACY) as asked:  # type: ignore[arg-type]
+        await asked.start("who_ends")
+        session: Any = await asked.sessions.find(asked.session, CALLER)
+        (await session.person())._within_s = 0.05
+        last = await asked.say("Which one?")
+        assert last.structured["content"] == "limit after 2"
+
+
 async def test_another_setting_is_told_as_the_server_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,8 +107,8 @@ class Person:
                 continue
             if exchange.ask is None:
                 return InputNeeded({_KEY: request}, self._state)
-            found = await exchange.ask(request)
-            if answer is self._answer and not answer.done():
+            found = await _unless(saying, exchange.ask(request))
+            if found is not None and answer is self._answer and not answer.done():
                 answer.set_result(found)
                 self._asked.clear()
         return await asyncio.shield(saying)
@@ -138,6 +138,16 @@ class Person:
         finally:
             asked.cancel()
         return not saying.done()
+
+
+async def _unless(over: "asyncio.Future[Any]", asking: Awaitable[T]) -> T | None:
+    """Wait for an answer, unless its message is over before."""
+    task = asyncio.ensure_future(asking)
+    try:
+        await asyncio.wait({over, task}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
 
 
 def chosen_person(reply_s: float) -> Person | None:

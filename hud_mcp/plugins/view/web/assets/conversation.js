@@ -5,10 +5,12 @@ import { el } from './dom.js';
 /** Draws the loaded steps of a conversation, with a mark on the shown one; null where nobody talks. */
 export function conversationOf(steps, shown) {
   const rows = [], goals = new Set();
+  let user = 'User';
   for (let index = steps.first ?? 0; index < steps.count; index += 1) {
     const step = steps.at(index);
     if (step === undefined) continue;
     if (step.user?.goal) goals.add([step.user.goal, step.user.persona].filter(Boolean).join('\n'));
+    if (step.user?.is_person) user = 'User: a person at the caller';
     if (step.kind === 'user') continue; // its words stand beside the message that they answer
     rows.push(rowOf(step, index === shown));
   }
@@ -18,7 +20,7 @@ export function conversationOf(steps, shown) {
     ...[...goals].map(goal => el('details', { class: 'goal' },
       el('summary', {}, "The user's goal, which its agent does not see"), el('pre', { tabindex: 0 }, goal))),
     el('table', {},
-      el('thead', {}, el('tr', {}, ...['Agent', 'User', 'World'].map(name => el('th', { scope: 'col' }, name)))),
+      el('thead', {}, el('tr', {}, ...['Agent', user, 'World'].map(name => el('th', { scope: 'col' }, name)))),
       el('tbody', {}, ...rows.map(row => row.root))));
 }
 

@@ -53,23 +53,23 @@ async def test_the_words_of_a_turn_are_those_after_its_last_call() -> None:
         content = {"type": "text", "text": text}
         updates.take({"sessionUpdate": "agent_message_chunk", "content": content})
 
-    def use_tool() -> None:
+    def use_tool(number: str) -> None:
         updates.take(
             {
                 "sessionUpdate": "tool_call",
-                "toolCallId": "c",
+                "toolCallId": number,
                 "title": "step",
                 "status": "in_progress",
             }
         )
 
     say("I look.")
-    use_tool()
+    use_tool("c-1")
     say("Which ")
     say("order?")
     updates.close("end_turn")
     assert updates.words == "Which order?"
     say("I go on.")
-    use_tool()
+    use_tool("c-2")
     updates.close("end_turn")
     assert updates.words == ""

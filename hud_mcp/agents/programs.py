@@ -21,10 +21,11 @@ from hud_mcp.errors import InvalidAgent
 from hud_mcp.session.caller import session_token
 
 SERVER = "hud-mcp"
+UNREAD = "Nobody reads what you write beside these calls."
 TOLD = (
     f"\n\nWork on this task with the tools of the MCP server {SERVER} alone. Its session has "
     "begun: look with `step`, act with `step` or `act`, and submit the final answer with "
-    "`response`. Nobody reads what you write beside these calls.\n"
+    f"`response`. {UNREAD}\n"
 )
 _SECRET = "HUD_MCP_TOKEN"  # noqa: S105  # the name of a variable
 

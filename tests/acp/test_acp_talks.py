@@ -29,6 +29,8 @@ async def test_the_users_reply_is_the_next_prompt(place: Place) -> None:
     assert said == ["Gladly. Which order is it?", "The refund takes 5 days."]
     told = place.told("prompt")
     assert "return something" in told[0]
+    assert "said to the user" in told[0]
+    assert "Nobody reads" not in told[0]
     assert told[1:] == ["It is #W4711."]
     assert run.receipt is not None
     assert run.receipt.user.messages == 2

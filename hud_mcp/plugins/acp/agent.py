@@ -9,7 +9,7 @@ import anyio.to_thread
 from hud_mcp.agents.agent import Agent, BoundReached
 from hud_mcp.agents.command import CommandDied, given_model, log_output
 from hud_mcp.agents.kind import AgentKind, AgentOptions, RunModel, Workplace
-from hud_mcp.agents.programs import TOLD
+from hud_mcp.agents.programs import TOLD, UNREAD
 from hud_mcp.agents.surroundings import Surroundings
 from hud_mcp.environment.task import Task
 from hud_mcp.plugins.acp.connection import (
@@ -31,6 +31,7 @@ __all__ = ["ACP", "AcpAgent"]
 
 _ONCE_MORE = "The task has no answer yet. Submit the final answer with the tool `response`."
 _GO_ON = "You were interrupted. Go on with the task, and submit the final answer with `response`."
+_READ = "The words that end your turn are said to the user, and the reply is your next prompt."
 _BOUNDS = {
     "max_tokens": "at the longest reply of its model",
     "max_turn_requests": "at its own limit of requests",
@@ -112,7 +113,9 @@ class _Run:
             self._shell = Shell(self._agent, self._folder, self._permits.allows)
         session.has_shell = self._shell is not None
         try:
-            await self._talk(f"{self._agent.prompt}{TOLD}")
+            talks = self._agent.started.get("waits_for") is not None
+            told = TOLD.replace(UNREAD, _READ) if talks else TOLD
+            await self._talk(f"{self._agent.prompt}{told}")
         except CommandDied:
             # Its own death, at most once: a session that it kept goes on.
             if not (session.number and session.loads) or not await self._goes_on():

@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from hud_mcp.base.text import clip
 from hud_mcp.environment.conversation import UserTurn, current
@@ -126,7 +126,7 @@ class Person:
         if not isinstance(given, Mapping):
             raise InvalidTask(f"message_user waits for inputResponses[{_KEY!r}] with an action.")
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(given)
+            self._answer.set_result(cast("Mapping[str, Any]", given))
             self._asked.clear()
         return self._saying
 
@@ -173,7 +173,7 @@ def _request(text: str) -> dict[str, Any]:
 
 def _turn(user: User, answer: Mapping[str, Any]) -> UserTurn:
     action, content = answer.get("action"), answer.get("content")
-    given: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
+    given = cast("Mapping[str, Any]", content) if isinstance(content, Mapping) else {}
     if action != "accept":
         by = "user" if action == "decline" else "limit"
         return UserTurn(text="", ends=True, by=by, name=user.name, is_person=True)

@@ -302,7 +302,8 @@ def _step(
 
 def _said(step: TrajectoryStep, *, content: bool) -> tuple[str, dict[str, Any]]:
     words = [("assistant", str(each.get("text", ""))) for each in step.actions]
-    words += [("user", step.observation_text)] if step.observation_text else []
+    if step.observation_text:
+        words.append(("user", step.observation_text))
     messages = [
         {"role": role, "parts": [{"type": "text", "content": text}]} for role, text in words
     ]

@@ -10,7 +10,7 @@ from test_acp_agents import place as place  # a fixture  # noqa: PLC0414
 from hud_mcp.agents.agent import Agent
 from hud_mcp.plugins.acp.updates import Updates
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long]
+pytestmark = pytest.mark.anyio
 
 
 async def talk(place: Place, shape: str, template: str, **more: Any) -> Any:
@@ -21,6 +21,7 @@ async def talk(place: Place, shape: str, template: str, **more: Any) -> Any:
     return await place.run(shape, env=(f"{ENVIRONMENTS / 'talking.py'}:shop",), **more)
 
 
+@pytest.mark.long
 async def test_the_users_reply_is_the_next_prompt(place: Place) -> None:
     """Until the conversation has its grade; then nothing more is prompted."""
     run = await talk(place, "talks", "return_order")
@@ -36,6 +37,7 @@ async def test_the_users_reply_is_the_next_prompt(place: Place) -> None:
     assert run.receipt.user.messages == 2
 
 
+@pytest.mark.long
 async def test_an_agent_that_may_not_say_more_is_asked_for_its_answer(place: Place) -> None:
     """A question that only `response` answers is not said to the user."""
     run = await talk(place, "talks", "asks_twice")

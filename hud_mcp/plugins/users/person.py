@@ -23,6 +23,7 @@ _OF_REPLY = 0.9
 _SHOWN_CHARS = 4_000
 """Of an agent's message, in the form."""
 _KEY = "reply"
+_ACTIONS = ("accept", "decline", "cancel")
 _FORM = {
     "type": "object",
     "properties": {
@@ -61,7 +62,8 @@ class Person:
             return UserTurn(text="", ends=True, by="limit", name=user.name, is_person=True)
         loop = asyncio.get_running_loop()
         answer = self._answer = loop.create_future()
-        self._request = _request(text)
+        # A token of each question: an answer that is sent again answers no later one.
+        self._request, self._state = _request(text), secrets.token_urlsafe(16)
         self._asked.set()
         try:
             await asyncio.wait({answer}, timeout=max(0.0, self._until_s - loop.time()))
@@ -92,7 +94,7 @@ class Person:
         if exchange.state is not None:
             saying = self._answered(text, exchange)
         elif saying is None or saying.done():
-            self._text, self._state = text, secrets.token_urlsafe(16)
+            self._text, self._state = text, ""
             self._until_s = asyncio.get_running_loop().time() + self._within_s
             saying = self._saying = asyncio.ensure_future(say())
             saying.add_done_callback(_see)
@@ -123,8 +125,11 @@ class Person:
                 "message_user again without requestState."
             )
         given = (exchange.responses or {}).get(_KEY)
-        if not isinstance(given, Mapping):
-            raise InvalidTask(f"message_user waits for inputResponses[{_KEY!r}] with an action.")
+        if not isinstance(given, Mapping) or given.get("action") not in _ACTIONS:
+            raise InvalidTask(
+                f"message_user waits for inputResponses[{_KEY!r}] with an action: "
+                f"{', '.join(_ACTIONS)}."
+            )
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(cast("Mapping[str, Any]", given))
             self._asked.clear()

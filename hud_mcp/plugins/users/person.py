@@ -124,14 +124,15 @@ class Person:
                 "No message waits under this requestState with this text. Nothing was said. Call "
                 "message_user again without requestState."
             )
-        given = (exchange.responses or {}).get(_KEY)
-        if not isinstance(given, Mapping) or given.get("action") not in _ACTIONS:
+        found = (exchange.responses or {}).get(_KEY)
+        given = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        if given.get("action") not in _ACTIONS:
             raise InvalidTask(
                 f"message_user waits for inputResponses[{_KEY!r}] with an action: "
                 f"{', '.join(_ACTIONS)}."
             )
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(cast("Mapping[str, Any]", given))
+            self._answer.set_result(given)
             self._asked.clear()
         return self._saying
 

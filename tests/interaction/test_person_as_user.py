@@ -185,6 +185,20 @@ async def test_a_person_who_takes_too_long_ends_the_conversation(tmp_path: Path)
         assert (await asked.record()).receipt.content == "limit after 2"  # type: ignore[union-attr]
 
 
+async def test_a_server_that_stops_while_a_form_is_open_loses_nothing(tmp_path: Path) -> None:
+    """The next one brings the session back, and the same message asks the person again."""
+    async with opened(tmp_path, Person(says("Never."))) as shop:
+        await shop.start("return_order")
+        await by_hand(shop, "Which order?")
+        session = shop.session
+    async with opened(tmp_path, Person(says("It is #W3."))) as shop:
+        shop.session = session
+        told = await shop.say("Which order?")
+        assert told.structured["reply"] == "It is #W3."
+        done = [step.kind for step in (await shop.record()).steps if step.error is None]
+        assert done == ["user", "message"]
+
+
 async def test_a_form_that_stays_open_holds_no_message_up(tmp_path: Path) -> None:
     """A client of the earlier era gets its reply as the bound is reached."""
 

@@ -125,7 +125,7 @@ class Person:
                 "message_user again without requestState."
             )
         found = (exchange.responses or {}).get(_KEY)
-        given = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        given = _mapping(found)
         if given.get("action") not in _ACTIONS:
             raise InvalidTask(
                 f"message_user waits for inputResponses[{_KEY!r}] with an action: "
@@ -179,12 +179,16 @@ def _request(text: str) -> dict[str, Any]:
 
 def _turn(user: User, answer: Mapping[str, Any]) -> UserTurn:
     action, content = answer.get("action"), answer.get("content")
-    given = cast("Mapping[str, Any]", content) if isinstance(content, Mapping) else {}
+    given = _mapping(content)
     if action != "accept":
         by = "user" if action == "decline" else "limit"
         return UserTurn(text="", ends=True, by=by, name=user.name, is_person=True)
     words, ends = str(given.get("reply", "")).strip()[: user.chars], given.get("ends") is True
     return UserTurn(text=words, ends=ends, name=user.name, is_person=True)
+
+
+def _mapping(found: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
 
 def _see(saying: "asyncio.Future[Any]") -> None:

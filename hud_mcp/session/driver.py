@@ -126,9 +126,8 @@ class Driver:
         self._task.add_done_callback(self._done)
 
     def _open_talk(self, recorded: Sequence[TrajectoryStep] = ()) -> Talk:
-        expire = partial(self._post, EndedItself(self._life))
-        given, grade_s = (self._template, self._world, self._journal), self._spec.limits.grade_s
-        self.talk = open_talk(*given, recorded, expire, grade_s=grade_s)
+        given = self._template, self._world, self._journal, self._spec.limits.grade_s, recorded
+        self.talk = open_talk(*given, partial(self._post, EndedItself(self._life)))
         return self.talk
 
     async def wait_for_prompt(self) -> Prompt | None:

@@ -160,15 +160,14 @@ def open_talk(
     template: Template,
     world: LiveWorld,
     journal: Journal,
+    reply_s: float,
     steps: Sequence[TrajectoryStep],
     expire: Callable[[], object],
-    *,
-    grade_s: float,
 ) -> Talk:
     """Begin a conversation in the running context, with the user's turns of recorded steps."""
     kept = [KeptTurn.model_validate(step.info[USER_TURN]) for step in steps if step.kind == "user"]
     begin(conversation := Conversation(kept, partial(_keep, journal)))
-    conversation.speaker = service("person as user")(grade_s)
+    conversation.speaker = service("person as user")(reply_s)
     return Talk(template, world, conversation, expire)
 
 

@@ -119,15 +119,15 @@ class Driver:
         self._orders = asyncio.Queue()
         if self._template.user:
             self._context.run(self._open_talk, recorded)
-        run = telemetry.following(self._run)
-        self._task = asyncio.get_running_loop().create_task(
-            run(opening, self._orders), name=f"driver {self._spec.name}", context=self._context
-        )
+        name, run = f"driver {self._spec.name}", telemetry.following(self._run)
+        running = run(opening, self._orders)
+        self._task = asyncio.create_task(running, name=name, context=self._context)
         self._task.add_done_callback(self._done)
 
     def _open_talk(self, recorded: Sequence[TrajectoryStep] = ()) -> Talk:
-        given = self._template, self._world, self._journal, self._spec.limits.grade_s, recorded
-        self.talk = open_talk(*given, partial(self._post, EndedItself(self._life)))
+        given = self._template, self._world, self._journal, recorded
+        expire = partial(self._post, EndedItself(self._life))
+        self.talk = open_talk(*given, expire, reply_s=self._spec.limits.grade_s)
         return self.talk
 
     async def wait_for_prompt(self) -> Prompt | None:

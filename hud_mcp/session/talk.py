@@ -160,9 +160,10 @@ def open_talk(
     template: Template,
     world: LiveWorld,
     journal: Journal,
-    reply_s: float,
     steps: Sequence[TrajectoryStep],
     expire: Callable[[], object],
+    *,
+    reply_s: float,
 ) -> Talk:
     """Begin a conversation in the running context, with the user's turns of recorded steps."""
     kept = [KeptTurn.model_validate(step.info[USER_TURN]) for step in steps if step.kind == "user"]

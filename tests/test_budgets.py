@@ -17,7 +17,7 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 114_375, 513, 15_123
+LINES, MODULES, DOCSTRING_LINES = 114_386, 513, 15_123
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {
@@ -26,7 +26,7 @@ ADDED = {
     "plugins/sets/mcp/": 380,
     "plugins/models/gateway/": 4_660,
     "plugins/models/translate/": 1_290,
-    "plugins/oauth/": 2_400,
+    "plugins/oauth/": 2_550,
     "plugins/sets/tau2/": 130,
     "plugins/users/": 700,
 }

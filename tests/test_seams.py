@@ -53,7 +53,7 @@ SEAMS = {
     "plugins.operate.surfaces": "the same",
     "plugins.servers.libraries": "the SDK's check of lists, SQLAlchemy, and the check of schemas",
     "plugins.view.commands": "the same",
-    "plugins.oauth.libraries": "argon2 and SQLAlchemy, which few servers need at their start",
+    "plugins.oauth.libraries": "argon2 and PyJWT, which few servers need at their start",
     "plugins.oauth.surfaces": "the server of sign-in, which few servers have",
     "plugins.operate.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",

@@ -14,7 +14,7 @@ from made_homes import SETTINGS, make_home
 from hud_mcp.base.process import own_command
 from hud_mcp.cli import main
 from hud_mcp.plugins.install.change import Configuration
-from hud_mcp.plugins.install.client import CLIENTS, Entry
+from hud_mcp.plugins.install.client import CLIENTS, WEB, Entry
 
 HERE = "win32" if sys.platform == "win32" else "darwin" if sys.platform == "darwin" else "linux"
 
@@ -147,7 +147,7 @@ def test_without_a_client_all_are_listed(home: Path) -> None:
     """Which are here, and where each is configured."""
     path = make_home(home, "gemini", HERE)[1]
     listed = run("install").output.splitlines()
-    assert [line.split()[0] for line in listed[1:]] == list(CLIENTS)
+    assert [line.split()[0] for line in listed[1:]] == [*CLIENTS, *WEB]
     (line,) = (line for line in listed if line.startswith("gemini"))
     assert line.split()[1:] == ["yes", str(path)]
     assert "no " in listed[1]

@@ -172,6 +172,9 @@ PASTED = {
 }
 """The clients that keep servers in a place of their own, and where a person gives them one."""
 
+WEB = ("chatgpt", "claude-web")
+"""The clients on the web, which start no server: they take the address of one."""
+
 _ALSO = {"gemini-cli": "gemini", "vs-code": "vscode", "code": "vscode", "claude": "claude-code"}
 
 

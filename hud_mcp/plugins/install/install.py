@@ -22,6 +22,7 @@ from hud_mcp.plugins.install.client import (
     CLIENTS,
     LINKED,
     PASTED,
+    WEB,
     Client,
     Entry,
     Machine,
@@ -31,6 +32,7 @@ from hud_mcp.plugins.install.client import (
     kept_variables,
     serve_arguments,
 )
+from hud_mcp.registry import service
 
 if TYPE_CHECKING:
     from mcp.client.client import Client as McpClient
@@ -219,8 +221,8 @@ def _variables(
 @click.command(
     "install",
     cls=Command,
-    epilog=f"CLIENT is one of: {', '.join([*CLIENTS, *PASTED])}. Without one, the command lists "
-    "them.",
+    epilog=f"CLIENT is one of: {', '.join([*CLIENTS, *PASTED, *WEB])}. Without one, the command "
+    f"lists them. For {' and '.join(WEB)}, SOURCE is the public address of a server that runs.",
 )
 @click.argument("client", required=False)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]... [-- OPTION...]")
@@ -245,6 +247,7 @@ def _variables(
 @click.option(
     "--no-start", is_flag=True, help="Write the configuration, and do not start the server."
 )
+@click.option("--public-url", metavar="URL", hidden=True, help="The address of a running server.")
 @click.option(
     "--link",
     is_flag=True,
@@ -263,6 +266,9 @@ def command(
         _list()
         return
     name: str = options["name"]
+    if client in WEB:
+        service("connect web client")(client, name, sources or [options["public_url"] or ""])
+        return
     own = own_command()
     variables = {**kept_variables(own), **options["variables"]}
     entry = Entry(own[0], [*own[1:], *serve_arguments(sources, tasksets)], variables)
@@ -362,3 +368,5 @@ def _list() -> None:
     for client in CLIENTS.values():
         found = "yes" if client.is_on(machine) else "no"
         click.echo(f"{client.name:16}{found:6}{client.file(machine)}")
+    for name in WEB:
+        click.echo(f"{name:16}{'web':6}takes the public address of a server that runs")

@@ -9,7 +9,7 @@ import hmac
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -25,8 +25,7 @@ from hud_mcp.plugins.oauth.web import read_form, read_pairs, redirect
 
 logger = logging.getLogger(__name__)
 
-_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-"""The base64url of a SHA-256."""
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # the base64url of a SHA-256
 _STATE_CHARS = 2048
 _COOKIE = "hud_mcp_consent"
 _COOKIE_S = 3600
@@ -51,17 +50,8 @@ class Authorize:
         self._place, self._clients = place, clients
         self._people, self._records = people, records
 
-    async def get(self, request: Request) -> Response:
-        """Answer a request with the page."""
-        return await self._with(request, self._show)
-
-    async def post(self, request: Request) -> Response:
-        """Answer the page's form."""
-        return await self._with(request, self._decide)
-
-    async def _with(
-        self, request: Request, answer: Callable[[Request, _Asked], Awaitable[Response]]
-    ) -> Response:
+    async def answer(self, request: Request) -> Response:
+        """Answer a request with the page, or the page's form."""
         query = request.scope["query_string"].decode("latin-1")
         try:
             given = read_pairs(query)
@@ -72,7 +62,9 @@ class Authorize:
             return refusal_page(str(exc))
         state = given.get("state")
         try:
-            return await answer(request, self._read(given, client, uri))
+            asked = self._read(given, client, uri)
+            is_form = request.method == "POST"
+            return await self._decide(request, asked) if is_form else self._page(request, asked)
         except Refused as exc:
             # Anybody may register any site: a link here must not lead there (RFC 9700, 4.11.2).
             if uri.startswith("https:") and exc.error != "access_denied":
@@ -93,22 +85,12 @@ class Authorize:
             raise Refused("invalid_request", "response_mode is `query`.")
         challenge = given.get("code_challenge", "")
         if given.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(challenge):
-            raise Refused(
-                "invalid_request", "The request needs a code_challenge of the method S256 (PKCE)."
-            )
+            text = "The request needs a code_challenge of the method S256 (PKCE)."
+            raise Refused("invalid_request", text)
         if not self._place.is_resource(given.get("resource", self._place.resource)):
             raise Refused("invalid_target", f"This server gives tokens for {self._place.resource}.")
-        return _Asked(
-            client=client,
-            redirect_uri=uri,
-            is_explicit="redirect_uri" in given,
-            challenge=challenge,
-            scopes=read_scopes(given.get("scope")),
-            state=given.get("state"),
-        )
-
-    async def _show(self, request: Request, asked: _Asked) -> Response:
-        return self._page(request, asked)
+        scopes = read_scopes(given.get("scope"))
+        return _Asked(client, uri, "redirect_uri" in given, challenge, scopes, given.get("state"))
 
     def _page(
         self, request: Request, asked: _Asked, *, name: str = "", problem: str = "",
@@ -116,24 +98,14 @@ class Authorize:
     ) -> Response:  # fmt: skip
         seed = request.cookies.get(self._cookie) or secrets.token_urlsafe(32)
         page = consent_page(
-            asked.client,
-            scopes=asked.scopes,
-            resource=self._place.resource,
-            redirect_uri=asked.redirect_uri,
-            csrf=_proof(seed, request),
-            asks_name=self._people.have_names,
-            name=name,
-            problem=problem,
-            status=status,
-        )
+            asked.client, scopes=asked.scopes, resource=self._place.resource,
+            redirect_uri=asked.redirect_uri, csrf=_proof(seed, request),
+            asks_name=self._people.have_names, name=name, problem=problem, status=status,
+        )  # fmt: skip
         page.set_cookie(
-            self._cookie,
-            seed,
-            max_age=_COOKIE_S,
-            secure=self._place.is_secure,
-            httponly=True,
+            self._cookie, seed, max_age=_COOKIE_S, secure=self._place.is_secure, httponly=True,
             samesite="strict",
-        )
+        )  # fmt: skip
         return page
 
     @property
@@ -149,12 +121,10 @@ class Authorize:
         except Refused as exc:
             return refusal_page(str(exc), status=exc.status)
         seed = request.cookies.get(self._cookie, "")
-        if not seed or not hmac.compare_digest(
-            form.get("csrf", "").encode(), _proof(seed, request).encode()
-        ):
-            return self._page(
-                request, asked, problem="The page had expired. Please answer again.", status=403
-            )
+        proof = _proof(seed, request).encode()
+        if not seed or not hmac.compare_digest(form.get("csrf", "").encode(), proof):
+            problem = "The page had expired. Please answer again."
+            return self._page(request, asked, problem=problem, status=403)
         if form.get("decision") != "allow":
             raise Refused("access_denied", "The person did not allow it.")
         return await self._sign_in(request, asked, form)
@@ -163,22 +133,16 @@ class Authorize:
         name = form.get("name", "").strip() if self._people.have_names else OWNER
         # Counted before it is made: many guesses at once are as slow as one after the other.
         if wait_s := await self._records.count_guess(name):
-            page = self._page(
-                request,
-                asked,
-                name=name,
-                problem=f"There were too many attempts. Try again in {_shown(wait_s)}.",
-                status=429,
-            )
+            problem = f"There were too many attempts. Try again in {_shown(wait_s)}."
+            page = self._page(request, asked, name=name, problem=problem, status=429)
             page.headers["retry-after"] = str(wait_s)
             return page
         person = await verify(self._people, name, form.get("password", ""))
         if person is None:
             logger.warning("somebody gave a wrong password for %r", name[:64])
             word = "name or password" if self._people.have_names else "passcode"
-            return self._page(
-                request, asked, name=name, problem=f"The {word} is wrong.", status=403
-            )
+            problem = f"The {word} is wrong."
+            return self._page(request, asked, name=name, problem=problem, status=403)
         await self._records.forget_guesses(name)
         return await self._grant(asked, person)
 
@@ -193,10 +157,8 @@ class Authorize:
             resource=self._place.resource,
             stamp=person.stamp,
         )
-        facts = {
-            "redirect_uri": asked.redirect_uri if asked.is_explicit else None,
-            "challenge": asked.challenge,
-        }
+        uri = asked.redirect_uri if asked.is_explicit else None
+        facts = {"redirect_uri": uri, "challenge": asked.challenge}
         code = await self._records.grant(grant, facts)
         logger.info("%s allowed %s for %s", person.name, " ".join(scopes), asked.client.id)
         return self._back(asked.redirect_uri, asked.state, code=code)
@@ -211,28 +173,19 @@ class Authorize:
 
 
 def _redirect_uri(client: Client, given: str | None) -> str:
-    """Return the address of the answer.
-
-    Raises:
-        Refused: It is none of the client's.
-    """
+    """Return the address of the answer; raise Refused if it is none of the client's."""
     if given is None:
         if len(client.redirect_uris) == 1:
             return client.redirect_uris[0]
         raise Refused("invalid_request", "The request has no redirect_uri.")
     if not any(matches(each, given) for each in client.redirect_uris):
-        raise Refused(
-            "invalid_request", f"redirect_uri {given[:200]!r} is none that the client registered."
-        )
+        text = f"redirect_uri {given[:200]!r} is none that the client registered."
+        raise Refused("invalid_request", text)
     return given
 
 
 def read_scopes(given: str | None) -> tuple[str, ...]:
-    """Return the asked scopes that there are; `work` is always one of them.
-
-    Raises:
-        Refused: None of them exists.
-    """
+    """Return the asked scopes, and always `work`; raise Refused if none of them exists."""
     named = (given or WORK).split()
     if not set(named) & set(SCOPES):
         raise Refused("invalid_scope", f"The scopes are {' and '.join(SCOPES)}.")

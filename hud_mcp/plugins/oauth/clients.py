@@ -33,20 +33,13 @@ class Clients:
         self.is_open = is_open
 
     async def find(self, client_id: str) -> Client:
-        """Return a client.
-
-        Raises:
-            Refused: There is none of this id.
-        """
+        """Return a client; raise Refused if there is none of this id."""
         if client_id.startswith("https:"):
             return await self._of_document(client_id)
         client = await self._records.find_client(client_id) if client_id else None
         if client is None:
-            raise Refused(
-                "invalid_client",
-                "This server knows no such client_id. It may have expired; register again.",
-                status=401,
-            )
+            text = "This server knows no such client_id. It may have expired; register again."
+            raise Refused("invalid_client", text, status=401)
         return client
 
     async def _of_document(self, client_id: str) -> Client:
@@ -62,8 +55,7 @@ class Clients:
     async def register(self, given: Any) -> dict[str, Any]:
         """Register a client; return the answer to it, which alone has its secret (RFC 7591).
 
-        Raises:
-            Refused: The metadata is wrong, or there are too many clients.
+        Raise Refused if the metadata is wrong, or if there are too many clients.
         """
         if not isinstance(given, dict):
             raise Refused("invalid_client_metadata", "The body is no JSON object.")
@@ -75,12 +67,8 @@ class Clients:
             client = client.model_copy(update={"secret_digest": digest(secret)})
             answer |= {"client_secret": secret, "client_secret_expires_at": 0}
         if not await self._records.add_client(client):
-            raise Refused(
-                "temporarily_unavailable",
-                "Too many clients have registered and were never used. Try again later.",
-                status=429,
-                wait_s=300,
-            )
+            text = "Too many clients have registered and were never used. Try again later."
+            raise Refused("temporarily_unavailable", text, status=429, wait_s=300)
         return {
             **answer,
             "client_name": client.name,
@@ -91,17 +79,12 @@ class Clients:
         }
 
     async def authenticate(self, form: Mapping[str, str], authorization: str) -> Client:
-        """Return the client that a request to the token endpoint comes from.
-
-        Raises:
-            Refused: It does not prove to be that client.
-        """
+        """Return the client that a request comes from; raise Refused unless it proves to be it."""
         client_id, secret, method = _credentials(form, authorization)
         client = await self.find(client_id)
         if client.method != method:
-            raise Refused(
-                "invalid_client", f"This client authenticates by {client.method}.", status=401
-            )
+            text = f"This client authenticates by {client.method}."
+            raise Refused("invalid_client", text, status=401)
         known = client.secret_digest
         if known is not None and not hmac.compare_digest(known, digest(secret)):
             raise Refused("invalid_client", "The client's secret is wrong.", status=401)
@@ -133,27 +116,21 @@ def _basic(value: str) -> tuple[str, str]:
 
 
 def read_metadata(given: Mapping[str, Any], client_id: str, *, is_document: bool = False) -> Client:
-    """Read the metadata of a client (RFC 7591, 2).
-
-    Raises:
-        Refused: A value is wrong.
-    """
+    """Read the metadata of a client (RFC 7591, 2); raise Refused if a value is wrong."""
     method = given.get("token_endpoint_auth_method") or "client_secret_basic"
     if str(method) not in (METHODS[:1] if is_document else METHODS):
-        raise Refused(
-            "invalid_client_metadata", f"This server knows no {str(method)[:80]} for such a client."
-        )
+        text = f"This server knows no {str(method)[:80]} for such a client."
+        raise Refused("invalid_client_metadata", text)
     grants = tuple(each for each in _GRANTS if each in _list(given, "grant_types", _GRANTS))
     if "authorization_code" not in grants or "code" not in _list(given, "response_types", ["code"]):
         raise Refused("invalid_client_metadata", "Only authorization_code and `code` are known.")
     uris = _list(given, "redirect_uris", ())
     if not 0 < len(uris) <= _URIS:
         raise Refused("invalid_redirect_uri", f"redirect_uris has 1 to {_URIS} addresses.")
-    redirects = tuple(_redirect_uri(each) for each in uris)
     return Client(
         id=client_id,
         name=shown_name(given.get("client_name")),
-        redirect_uris=redirects,
+        redirect_uris=tuple(map(_redirect_uri, uris)),
         method=cast("Method", method),
         grants=grants,
     )
@@ -165,7 +142,7 @@ def _list(given: Mapping[str, Any], name: str, usual: Sequence[Any]) -> Sequence
 
 
 def _redirect_uri(given: Any) -> str:
-    parts = _split(given) if isinstance(given, str) else None
+    parts = split_url(given) if isinstance(given, str) else None
     if (
         parts is None
         or not _SCHEME.fullmatch(parts.scheme)
@@ -182,7 +159,7 @@ def _redirect_uri(given: Any) -> str:
     return cast("str", given)
 
 
-def _split(given: str) -> SplitResult | None:
+def split_url(given: str) -> SplitResult | None:
     """Return the parts of an address of an ordinary spelling; None for another text."""
     odd = "\\" in given or "#" in given or " " in given
     if odd or not given.isascii() or not given.isprintable() or len(given) > _URI_CHARS:
@@ -202,16 +179,14 @@ def matches(registered: str, given: str) -> bool:
     """
     if registered == given:
         return True
-    one, other = _split(registered), _split(given)
+    one, other = split_url(registered), split_url(given)
     if one is None or other is None or one.scheme != "http" or other.scheme != "http":
         return False
     if one.hostname not in _LOOPBACK or "@" in other.netloc:
         return False
     # The rest of the spelling stays the same, too.
-    return one.hostname == other.hostname and (one.path or "/", one.query) == (
-        other.path or "/",
-        other.query,
-    )
+    first, second = ((each.hostname, each.path or "/", each.query) for each in (one, other))
+    return first == second
 
 
 def shown_name(given: Any) -> str:

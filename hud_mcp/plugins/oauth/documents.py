@@ -13,12 +13,10 @@ from hud_mcp.base import libraries
 from hud_mcp.base.egress import Address, is_public, look_up
 from hud_mcp.plugins.oauth.values import Refused
 
-DOCUMENT_BYTES = 5_000
-"""The largest document of a client."""
-
+DOCUMENT_BYTES = 5_000  # the largest document of a client
+_ACCEPT = {"accept": "application/json", "accept-encoding": "identity"}
 _WITHIN_S = 5.0
-_KEPT_S, _FAILED_S = 600.0, 30.0
-"""The times for which a document and a failure are remembered."""
+_KEPT_S, _FAILED_S = 600.0, 30.0  # for which a document and a failure are remembered
 _KEPT = 256
 _AT_ONCE = 4
 """Requests that are under way together: nobody attacks another site through this server."""
@@ -28,11 +26,7 @@ _Found = Mapping[str, Any] | Refused
 
 
 def check_url(url: str, *, trusted: str = "") -> None:
-    """Refuse an address that is no https URL with a path; a trusted origin may do without TLS.
-
-    Raises:
-        Refused: The text says why.
-    """
+    """Raise Refused for what is no https URL with a path; a trusted origin may do without TLS."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -77,11 +71,7 @@ class Documents:
     async def fetch(
         self, url: str, most_bytes: int = DOCUMENT_BYTES, *, anew: bool = False
     ) -> Mapping[str, Any]:
-        """Return a JSON object. It is remembered, and so is a failure, unless `anew`.
-
-        Raises:
-            Refused: It cannot be had; the text says why.
-        """
+        """Return a JSON object, or raise Refused with the reason; both last, unless `anew`."""
         check_url(url, trusted=self._trusted)
         until_s, found = self._kept.get(url, (0.0, {}))
         if until_s < self._clock() or anew:
@@ -126,11 +116,7 @@ class Documents:
             client.stream(
                 "GET",
                 target,
-                headers={
-                    "host": parts.netloc,
-                    "accept": "application/json",
-                    "accept-encoding": "identity",
-                },
+                headers={"host": parts.netloc, **_ACCEPT},
                 extensions={"sni_hostname": host},
                 follow_redirects=False,
             ) as reply,

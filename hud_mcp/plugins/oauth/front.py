@@ -1,5 +1,6 @@
 """The app around a server of MCP: paths of its own, and the challenge at MCP's."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from hud_mcp.plugins.oauth.web import error_answer
 from hud_mcp.server.web.auth import Hosts
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
+_AHEAD_BYTES = 65_536
 _OPERATIONS = "hud-mcp/"  # begins the name of a call that needs the scope `operate`
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -63,7 +65,8 @@ def in_front(
         if scope["type"] != "http" or scope["path"] not in {*own, place.path}:
             await app(scope, receive, send)
         elif scope["path"] == place.path:
-            refusal = await _ask_for_more(place, Request(scope), verify)
+            name, receive = await _called(Request(scope), receive)
+            refusal = await _ask_for_more(place, Request(scope), name, verify)
             await (refusal or app)(scope, receive, _challenging(place, scope, send))
         elif hosts.allows(Request(scope).headers.get("host", "")):
             await router(scope, receive, send)
@@ -89,18 +92,43 @@ def _challenging(place: Place, scope: Scope, send: Send) -> Send:
     return send_on
 
 
-async def _ask_for_more(place: Place, request: Request, verify: Verify) -> Response | None:
+async def _called(request: Request, receive: Receive) -> tuple[str, Receive]:
+    """Return the name of the called operation, and a `receive` that gives the whole body again.
+
+    2026-07-28 has the name in a header, 2025-11-25 in the body alone. A longer body, or one of
+    another spelling, asks nobody for more: the server then knows no such tool.
+    """
+    name = request.headers.get("mcp-name", "")
+    if name or request.method != "POST" or "authorization" not in request.headers:
+        return name, receive
+    kept: list[Message] = []
+    body = b""
+    while len(body) <= _AHEAD_BYTES:
+        kept.append(message := await receive())
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+
+    async def again() -> Message:
+        return kept.pop(0) if kept else await receive()
+
+    try:
+        is_asked = _OPERATIONS.encode() in body
+        return (str(json.loads(body)["params"]["name"]) if is_asked else ""), again
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "", again
+
+
+async def _ask_for_more(
+    place: Place, request: Request, name: str, verify: Verify
+) -> Response | None:
     """Return the answer that asks a person's client for the scope of an operator's call."""
-    if not request.headers.get("mcp-name", "").startswith(_OPERATIONS):
+    if not name.startswith(_OPERATIONS):
         return None
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     access = await verify(token) if scheme.lower() == "bearer" else None
     if access is None or OPERATE in access.scopes:
         return None
-    told = challenge(
-        place,
-        error="insufficient_scope",
-        text="This call needs the scope operate.",
-        scope=f"{WORK} {OPERATE}",
-    )
+    more, text = f"{WORK} {OPERATE}", "This call needs the scope operate."
+    told = challenge(place, error="insufficient_scope", text=text, scope=more)
     return JSONResponse({"error": "insufficient_scope"}, _FORBIDDEN, {"www-authenticate": told})

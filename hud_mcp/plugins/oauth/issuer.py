@@ -24,11 +24,9 @@ logger = logging.getLogger(__name__)
 _ALGORITHMS = tuple(f"{kind}{n}" for kind in ("RS", "PS", "ES") for n in (256, 384, 512))
 """Signatures by a key pair alone: who can check one must not be able to make one."""
 _SKEW_S = 60
-_BYTES = 65_536
-"""The largest metadata, and the largest set of keys."""
+_BYTES = 65_536  # the largest metadata, and the largest set of keys
 _TOKEN_CHARS = 16_384
-_ANEW_S = 60.0
-"""The time after which an unknown key has the keys fetched again."""
+_ANEW_S = 60.0  # the time after which an unknown key has the keys fetched again
 _PRINCIPAL_CHARS = 256
 
 
@@ -51,13 +49,9 @@ class OuterIssuer:
         self.hosts = hosts_of(settings.public)
 
     async def prepare(self) -> None:
-        """Read the issuer's metadata, and its keys.
-
-        Raises:
-            HudMcpError: One of them cannot be had.
-        """
+        """Read the issuer's metadata and keys; raise HudMcpError if one of them cannot be had."""
         problem = "it has no metadata"
-        for url in _metadata_places(self._settings.issuer):
+        for url in metadata_places(self._settings.issuer):
             try:
                 found = await self._documents.fetch(url, _BYTES)
                 named, keys = str(found.get("issuer")), found.get("jwks_uri")
@@ -145,7 +139,7 @@ class OuterIssuer:
         return bool(equals) and value in _words(claims.get(name))
 
 
-def _metadata_places(issuer: str) -> list[str]:
+def metadata_places(issuer: str) -> list[str]:
     """Return the addresses at which an issuer may publish its metadata."""
     parts = urlsplit(issuer)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")

@@ -1,4 +1,4 @@
-"""The libraries of sign-in, and SQLAlchemy for its statements. Each loads when it is first used."""
+"""The libraries of sign-in. Each loads when it is first used."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     import jwt as jwt
     from jwt.exceptions import InvalidTokenError as InvalidTokenError
     from jwt.exceptions import PyJWKError as PyJWKError
-
-    from hud_mcp.plugins.oauth import statements as statements
 
     Argon2Error: Any = "argon2.exceptions:Argon2Error"
     InvalidHashError: Any = "argon2.exceptions:InvalidHashError"

@@ -1,7 +1,6 @@
 """The option `--oauth` of `hud-mcp serve`: the identity that it asks for, checked at the start."""
 
 import os
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,24 +8,15 @@ from hud_mcp.base.listening import is_loopback
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.oauth import libraries, surfaces
 from hud_mcp.plugins.oauth.people import Passcode, PasswordFile, People
-from hud_mcp.plugins.oauth.settings import (
-    PASSCODE,
-    REGISTRATION,
-    Settings,
-    read_issuer,
-    users_file,
-)
+from hud_mcp.plugins.oauth.settings import PASSCODE, REGISTRATION, Settings, read_issuer, users_file
 
-_PASSCODE_CHARS = 8
-"""Shorter passcodes are guessed, however slowly."""
+_PASSCODE_CHARS = 8  # shorter passcodes are guessed, however slowly
 
 
 async def read_identity(options: dict[str, Any], sessions: Any, host: str) -> Any:
     """Return the identity that `--oauth` asks for; None without the option.
 
-    Raises:
-        HudMcpError: The public address, the people, the issuer or a variable is wrong.
-        NotInstalled: The extra is missing.
+    Raise HudMcpError if an address, the people or a variable is wrong, or the extra is missing.
     """
     passcode = os.environ.pop(PASSCODE, None)  # every child inherits what is left there
     issuer: str | None = options["oauth"]
@@ -35,13 +25,15 @@ async def read_identity(options: dict[str, Any], sessions: Any, host: str) -> An
     public = _public(options["public_url"], host)
     if public is None and options["replica"] is not None:
         raise HudMcpError("Replicas with --oauth are one server: give all the same public_url.")
-    _check_installed()
+    try:
+        _ = libraries.PasswordHasher, libraries.jwt.PyJWK
+    except (ImportError, AttributeError):
+        raise NotInstalled("--oauth needs argon2-cffi and PyJWT; install hud-mcp[oauth].") from None
     if issuer:
         _check_tls("--oauth", issuer)
         identity = surfaces.OuterIssuer(read_issuer(public, issuer))
     else:
-        is_open = _is_open(os.environ.get(REGISTRATION))
-        settings = Settings(public, _people(passcode), is_open=is_open)
+        settings = Settings(public, _people(passcode), is_open=_is_open())
         identity = surfaces.AuthorizationServer(settings, sessions.store.database)
     await identity.prepare()
     return identity
@@ -62,28 +54,11 @@ def _public(url: str | None, host: str) -> str | None:
 
 def _check_tls(option: str, url: str) -> None:
     parts = urlsplit(url)
-    if parts.scheme != "https" and not _is_loopback(parts.hostname or ""):
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise HudMcpError(
             f"{option} is {url}, and anybody on the way could read what people send there; give "
             "one that begins with https://."
         )
-
-
-def _check_installed() -> None:
-    try:
-        _ = libraries.PasswordHasher, libraries.jwt.PyJWK
-    except (ImportError, AttributeError):
-        raise NotInstalled("--oauth needs argon2-cffi and PyJWT; install hud-mcp[oauth].") from None
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine's own for every client (RFC 8252, 7.3)."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _people(passcode: str | None) -> People:
@@ -103,7 +78,8 @@ def _people(passcode: str | None) -> People:
     return people
 
 
-def _is_open(given: str | None) -> bool:
-    if given not in (None, "", "open", "closed"):
+def _is_open() -> bool:
+    given = os.environ.get(REGISTRATION, "")
+    if given not in ("", "open", "closed"):
         raise HudMcpError(f"{REGISTRATION}={given}: it is `open` or `closed`.")
     return given != "closed"

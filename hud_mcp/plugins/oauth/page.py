@@ -42,17 +42,9 @@ _SCOPES: Mapping[str, str] = {
 
 
 def consent_page(
-    client: Client,
-    *,
-    scopes: Sequence[str],
-    resource: str,
-    redirect_uri: str,
-    csrf: str,
-    asks_name: bool,
-    name: str = "",
-    problem: str = "",
-    status: int = 200,
-) -> HTMLResponse:
+    client: Client, *, scopes: Sequence[str], resource: str, redirect_uri: str, csrf: str,
+    asks_name: bool, name: str = "", problem: str = "", status: int = 200,
+) -> HTMLResponse:  # fmt: skip
     """Return the page for one request of a client. All of the client's words are escaped.
 
     `csrf` proves that the form is this page's, and `problem` is the sentence on a refused attempt.

@@ -21,12 +21,9 @@ from hud_mcp.plugins.oauth import libraries
 
 logger = logging.getLogger(__name__)
 
-OWNER = "owner"
-"""The principal of the single person with a passcode."""
-
+OWNER = "owner"  # the principal of the single person with a passcode
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
-RESERVED = frozenset({"token"})
-"""The principal of a bearer token without a name."""
+RESERVED = frozenset({"token"})  # the principal of a bearer token without a name
 _OPERATOR = "operator"
 _PASSWORD_CHARS = 8
 _MOST_CHARS = 1024
@@ -63,11 +60,7 @@ def _hasher() -> Any:
 
 
 def hash_password(password: str) -> str:
-    """Return the hash of a new password.
-
-    Raises:
-        HudMcpError: It is too short or too long.
-    """
+    """Return the hash of a new password; raise HudMcpError if it is too short or too long."""
     if not _PASSWORD_CHARS <= len(password) <= _MOST_CHARS:
         raise HudMcpError(
             f"The password has {len(password)} characters; choose one of at least "
@@ -110,14 +103,9 @@ class Passcode:
     def of(cls, passcode: str) -> "Passcode":
         """Return the person of a passcode."""
         hashed: bytes = libraries.low_level.hash_secret(
-            passcode.encode(),
-            _SALT,
-            time_cost=3,
-            memory_cost=65_536,
-            parallelism=4,
-            hash_len=32,
+            passcode.encode(), _SALT, time_cost=3, memory_cost=65_536, parallelism=4, hash_len=32,
             type=libraries.low_level.Type.ID,
-        )
+        )  # fmt: skip
         return cls(Person(OWNER, hashed.decode()))
 
     def find(self, name: str) -> Person | None:
@@ -140,11 +128,7 @@ class PasswordFile:
         hide(path)
 
     def all(self) -> Mapping[str, Person]:
-        """Return the people by their names.
-
-        Raises:
-            HudMcpError: The file cannot be read, or a line is wrong.
-        """
+        """Return the people by their names; raise HudMcpError if the file cannot be read."""
         try:
             status = self.path.stat()
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)
@@ -184,11 +168,7 @@ class PasswordFile:
         return is_new
 
     def remove(self, name: str) -> None:
-        """Remove a person. Their tokens are worth nothing from now on.
-
-        Raises:
-            HudMcpError: There is no such person, or the file cannot be written.
-        """
+        """Remove a person, whose tokens end; raise HudMcpError if there is no such person."""
         with self._locked():
             people = dict(self.all())
             if people.pop(name, None) is None:
@@ -232,9 +212,7 @@ def _parse(path: Path, text: str) -> Mapping[str, Person]:
         if not line.strip() or line.startswith("#"):
             continue
         name, *rest = line.strip().split(":")
-        is_whole = (
-            rest[:1] != [] and rest[0].startswith("$argon2") and rest[1:] in ([], [_OPERATOR])
-        )
+        is_whole = "".join(rest[:1]).startswith("$argon2") and rest[1:] in ([], [_OPERATOR])
         if not _NAME.fullmatch(name) or name in RESERVED or not is_whole:
             raise HudMcpError(
                 f"Line {number} of {path} is not NAME:HASH or NAME:HASH:operator; write it with "

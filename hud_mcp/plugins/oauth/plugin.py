@@ -10,5 +10,8 @@ PLUGIN = Plugin(
             "Name the people who may sign in to a server with --oauth.",
         ),
     },
-    services={"read identity": "hud_mcp.plugins.oauth.options:read_identity"},
+    services={
+        "read identity": "hud_mcp.plugins.oauth.options:read_identity",
+        "connect web client": "hud_mcp.plugins.oauth.connectors:connect",
+    },
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from hud_mcp.plugins.oauth import libraries
+from hud_mcp.plugins.oauth import statements
 from hud_mcp.plugins.oauth.values import (
     KINDS,
     Bounds,
@@ -47,54 +47,39 @@ class Records:
 
     async def prepare(self) -> None:
         """Make the tables, if they are missing."""
-        await self._database.write(libraries.statements.make_tables)
+        await self._database.write(statements.make_tables)
 
     async def find_client(self, client_id: str) -> Client | None:
         """Return a registered client."""
-        row = await self._database.read(
-            lambda c: libraries.statements.find_client(c, digest(client_id))
-        )
+        row = await self._database.read(lambda c: statements.find_client(c, digest(client_id)))
         return None if row is None else Client.model_validate(row)
 
     async def add_client(self, client: Client) -> bool:
         """Register a client; return whether there was room for it."""
-        bounds = self._bounds
-        key, now = digest(client.id), self._now()
-        added: bool = await self._database.write(
-            lambda c: libraries.statements.add_client(
-                c, key, client.model_dump(mode="json"), now, bounds
-            )
+        key, row, now = digest(client.id), client.model_dump(mode="json"), self._now()
+        return await self._database.write(
+            lambda c: statements.add_client(c, key, row, now, self._bounds)
         )
-        return added
 
     async def grant(self, grant: Grant, facts: dict[str, Any]) -> str:
         """Record a person's consent; return the code for it, which knows these facts."""
         code = make_secret("code")
-        until = self._now() + timedelta(seconds=CODE_S)
+        until, row = self._now() + timedelta(seconds=CODE_S), grant.model_dump(mode="json")
         secret = (digest(code), "code", facts, until)
-        await self._database.write(
-            lambda c: libraries.statements.add_grant(
-                c, grant.model_dump(mode="json"), secret, until
-            )
-        )
+        await self._database.write(lambda c: statements.add_grant(c, row, secret, until))
         return code
 
     async def find(self, kind: Kind, secret: str) -> Found | None:
         """Return what is known of a secret that has not expired; None if nothing is."""
         if not secret.startswith(f"{KINDS[kind]}-") or len(secret) > _SECRET_CHARS:
             return None
-        row = await self._database.read(
-            lambda c: libraries.statements.find_secret(c, digest(secret), kind)
-        )
+        row = await self._database.read(lambda c: statements.find_secret(c, digest(secret), kind))
         if row is None or row.expires_at <= self._now():
             return None
         return Found(
-            grant=Grant.model_validate(row.grant),
-            facts=row.row,
-            expires_at=row.expires_at,
-            is_used=row.used_at is not None,
-            has_ended=row.ended_at is not None,
-        )
+            grant=Grant.model_validate(row.grant), facts=row.row, expires_at=row.expires_at,
+            is_used=row.used_at is not None, has_ended=row.ended_at is not None,
+        )  # fmt: skip
 
     async def exchange(
         self, secret: str, found: Found, scopes: Sequence[str]
@@ -103,34 +88,32 @@ class Records:
 
         None if somebody else was quicker. The grant has then ended.
         """
-        now, grant = self._now(), found.grant
+        now, row = self._now(), found.grant.model_dump(mode="json")
         access, refresh = make_secret("access"), make_secret("refresh")
         new: list[Secret] = [
             (digest(access), "access", {"scopes": list(scopes)}, now + timedelta(seconds=ACCESS_S)),
             (digest(refresh), "refresh", {}, now + timedelta(seconds=REFRESH_S)),
         ]
         is_first = await self._database.write(
-            lambda c: libraries.statements.exchange(
-                c, digest(secret), grant.model_dump(mode="json"), new, now
-            )
+            lambda c: statements.exchange(c, digest(secret), row, new, now)
         )
         return (access, refresh) if is_first else None
 
     async def end(self, grant: Grant) -> None:
         """End a grant with all of its tokens."""
         now = self._now()
-        await self._database.write(lambda c: libraries.statements.end_grant(c, grant.id, now))
+        await self._database.write(lambda c: statements.end_grant(c, grant.id, now))
 
     async def count_guess(self, name: str) -> int:
         """Count a guess before it is made; return the seconds to wait in its place, or 0."""
         bounds = {digest(f"guess {name}"): _GUESSES, digest("guesses"): _ALL_GUESSES}
         now = self._now()
-        wait_s: float = await self._database.write(
-            lambda c: libraries.statements.count_guess(c, bounds, now, _WINDOW)
+        count = await self._database.write(
+            lambda c: statements.count_guess(c, bounds, now, _WINDOW)
         )
-        return math.ceil(wait_s)
+        return math.ceil(count)
 
     async def forget_guesses(self, name: str) -> None:
         """Forget the guesses of a name, once one of them was right."""
         key = digest(f"guess {name}")
-        await self._database.write(lambda c: libraries.statements.forget_guesses(c, key))
+        await self._database.write(lambda c: statements.forget_guesses(c, key))

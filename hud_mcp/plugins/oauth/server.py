@@ -1,5 +1,8 @@
 """The authorization server of a server of MCP: its endpoints, and the tokens that it gave out."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,7 +12,7 @@ from starlette.types import ASGIApp
 from hud_mcp.plugins.oauth.authorize import Authorize
 from hud_mcp.plugins.oauth.clients import Clients
 from hud_mcp.plugins.oauth.documents import Documents
-from hud_mcp.plugins.oauth.front import document_routes, endpoint_route, in_front
+from hud_mcp.plugins.oauth.front import Endpoint, document_routes, endpoint_route, in_front
 from hud_mcp.plugins.oauth.metadata import (
     resource_metadata,
     resource_paths,
@@ -82,16 +85,13 @@ class AuthorizationServer:
         authorize = Authorize(place, clients, people, self._records)
         tokens = TokenEndpoint(place, self._records, self.holder)
 
-        async def token(request: Request) -> Response:
-            form = await read_form(request)
-            client = await clients.authenticate(form, request.headers.get("authorization", ""))
-            return json_answer(await tokens.exchange(client, form))
+        def of_a_client(answer: Callable[..., Awaitable[dict[str, Any]]]) -> Endpoint:
+            async def endpoint(request: Request) -> Response:
+                form = await read_form(request)
+                client = await clients.authenticate(form, request.headers.get("authorization", ""))
+                return json_answer(await answer(client, form))
 
-        async def revoke(request: Request) -> Response:
-            form = await read_form(request)
-            client = await clients.authenticate(form, request.headers.get("authorization", ""))
-            await tokens.revoke(client, form)
-            return json_answer({})
+            return endpoint
 
         async def register(request: Request) -> Response:
             if not clients.is_open:
@@ -103,9 +103,8 @@ class AuthorizationServer:
         return [
             *document_routes(dict.fromkeys(resource_paths(place), about)),
             *document_routes(dict.fromkeys(server_paths(place), about_server)),
-            endpoint_route("/token", token),
-            endpoint_route("/revoke", revoke),
+            endpoint_route("/token", of_a_client(tokens.exchange)),
+            endpoint_route("/revoke", of_a_client(tokens.revoke)),
             endpoint_route("/register", register),
-            Route("/authorize", authorize.get, methods=["GET"]),
-            Route("/authorize", authorize.post, methods=["POST"]),
+            Route("/authorize", authorize.answer, methods=["GET", "POST"]),
         ]

@@ -9,14 +9,9 @@ from platformdirs import user_data_path
 
 from hud_mcp.plugins.oauth.people import People
 
-PASSCODE = "HUD_MCP_OAUTH_PASSCODE"
-"""The variable with the passcode of a single person."""
-
-USERS = "HUD_MCP_OAUTH_USERS"
-"""The variable with the path of the password file."""
-
-REGISTRATION = "HUD_MCP_OAUTH_REGISTRATION"
-"""The variable that closes dynamic registration by the value `closed`."""
+PASSCODE = "HUD_MCP_OAUTH_PASSCODE"  # of a single person
+USERS = "HUD_MCP_OAUTH_USERS"  # the path of the password file
+REGISTRATION = "HUD_MCP_OAUTH_REGISTRATION"  # closes dynamic registration by the value `closed`
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from hud_mcp.plugins.oauth.values import Bounds, Secret, digest
 from hud_mcp.store.sql.schema import Id, Json, Utc
 
-_MAKING_LOCK = 4_873_121
-"""The advisory lock of PostgreSQL under which the tables are made."""
+_MAKING_LOCK = 4_873_121  # PostgreSQL's advisory lock, under which the tables are made
 
 metadata = MetaData()
 
@@ -113,17 +112,10 @@ def add_grant(
 
 def find_secret(connection: Connection, key: str, kind: str) -> Any:
     """Find a secret by its digest, with its grant; None if there is none of this kind."""
-    query = (
-        select(
-            grants.c.row.label("grant"),
-            grants.c.ended_at,
-            secrets.c.row,
-            secrets.c.expires_at,
-            secrets.c.used_at,
-        )
-        .join(grants, grants.c.id == secrets.c.grant_id)
-        .where(secrets.c.id == key, secrets.c.kind == kind)
-    )
+    found = (secrets.c.row, secrets.c.expires_at, secrets.c.used_at)
+    query = select(grants.c.row.label("grant"), grants.c.ended_at, *found)
+    query = query.join(grants, grants.c.id == secrets.c.grant_id)
+    query = query.where(secrets.c.id == key, secrets.c.kind == kind)
     return connection.execute(query).one_or_none()
 
 

@@ -26,10 +26,9 @@ class TokenEndpoint:
         self._place, self._records, self._holder = place, records, holder
 
     async def exchange(self, client: Client, form: Mapping[str, str]) -> dict[str, Any]:
-        """Give out tokens for a code, or for a refresh token, each of which is good for one use.
+        """Give out tokens for a code, or for a refresh token; raise Refused with the reason.
 
-        Raises:
-            Refused: The text says why. A second use ends all tokens of the grant.
+        Each is good for one use. A second one ends all tokens of the grant.
         """
         grant_type = form.get("grant_type", "")
         kind = _KINDS.get(grant_type)
@@ -48,13 +47,9 @@ class TokenEndpoint:
         if made is None:
             raise _used()
         access, refresh = made
-        answer: dict[str, Any] = {
-            "access_token": access,
-            "token_type": "Bearer",
-            "expires_in": ACCESS_S,
-            "scope": " ".join(scopes),
-        }
-        return answer | ({"refresh_token": refresh} if "refresh_token" in client.grants else {})
+        told = {"access_token": access, "token_type": "Bearer", "expires_in": ACCESS_S}
+        more = {"refresh_token": refresh} if "refresh_token" in client.grants else {}
+        return {**told, **more, "scope": " ".join(scopes)}
 
     async def _redeemable(self, client: Client, kind: Kind, secret: str) -> Found:
         found = await self._records.find(kind, secret)
@@ -81,13 +76,14 @@ class TokenEndpoint:
             raise Refused("invalid_scope", f"The person granted {' '.join(may)}.")
         return tuple(each for each in may if each in asked.split())
 
-    async def revoke(self, client: Client, form: Mapping[str, str]) -> None:
+    async def revoke(self, client: Client, form: Mapping[str, str]) -> dict[str, Any]:
         """End the grant of a client's own token; an unknown token has ended anyway (RFC 7009)."""
         token = form.get("token", "")
         for kind in ("refresh", "access"):
             found = await self._records.find(kind, token)
             if found is not None and found.grant.client == client.id:
                 await self._records.end(found.grant)
+        return {}
 
 
 def _check_code(found: Found, form: Mapping[str, str]) -> None:
@@ -107,7 +103,5 @@ def _ended() -> Refused:
 
 
 def _used() -> Refused:
-    return Refused(
-        "invalid_grant",
-        "This was used before, so all tokens of the grant have ended. Sign in again.",
-    )
+    text = "This was used before, so all tokens of the grant have ended. Sign in again."
+    return Refused("invalid_grant", text)

@@ -16,11 +16,7 @@ _NO_STORE = {"cache-control": "no-store", "pragma": "no-cache"}
 
 
 def read_pairs(text: str) -> dict[str, str]:
-    """Read the pairs of a query or a form.
-
-    Raises:
-        Refused: A name comes twice, which two readers could read differently (RFC 6749, 3.1).
-    """
+    """Read the pairs of a query or a form; raise Refused if a name comes twice (RFC 6749, 3.1)."""
     if len(text) > _MOST_BYTES:
         raise Refused("invalid_request", "The request is too long.")
     try:
@@ -66,9 +62,8 @@ def json_answer(content: Mapping[str, Any], status: int = 200) -> Response:
 
 def error_answer(refused: Refused) -> Response:
     """Return the answer to a refused request (RFC 6749, 5.2)."""
-    answer = json_answer(
-        {"error": refused.error, "error_description": str(refused)}, refused.status
-    )
+    told = {"error": refused.error, "error_description": str(refused)}
+    answer = json_answer(told, refused.status)
     if refused.status == 401:  # noqa: PLR2004  # it says how to authenticate
         answer.headers["www-authenticate"] = 'Basic realm="client"'
     if refused.wait_s:

@@ -1,5 +1,7 @@
 """A client finds its way from a refused request to a token, and keeps it."""
 
+from typing import Any
+
 import pytest
 from signing_in import BACK, PUBLIC, RESOURCE, Clock, Face, face, pkce, query_of
 
@@ -175,3 +177,34 @@ async def test_another_password_ends_what_was_granted_before(
     assert (await at.refresh(given["client_id"], given["refresh_token"])).status_code == 400
     people.remove("ann")
     assert await at.whoami(given["access_token"]) is None
+
+
+async def test_an_operators_call_of_either_era_is_answered_by_the_scope_that_it_needs(
+    at: Face,
+) -> None:
+    """By its name in a header or in the body; a person who has the scope is not asked."""
+    client_id = await at.client_id()
+    ann = (await at.signed_in(client_id))["access_token"]
+    verifier, challenge = pkce()
+    reply = await at.answer(at.asked(client_id, challenge, scope="work operate"), name="olga")
+    code = query_of(reply.headers["location"])["code"]
+    olga = (await at.redeem(client_id, code, verifier)).json()["access_token"]
+    body = {"method": "tools/call", "params": {"name": "hud-mcp/start", "arguments": {}}}
+    spelled: list[dict[str, Any]] = [
+        {"json": body},
+        {"json": body, "headers": {"mcp-protocol-version": "2025-11-25"}},
+        {"content": b"[", "headers": {"mcp-name": "hud-mcp/start"}},
+    ]
+    for given in spelled:
+        headers = given.pop("headers", {})
+        for token, status in ((ann, 403), (olga, 200), ("hma-none", 401)):
+            sent = {**headers, "authorization": f"Bearer {token}"}
+            reply = await at.http.post("/mcp", headers=sent, **given)
+            assert reply.status_code == status
+            told = reply.headers.get("www-authenticate", "")
+            assert ('error="insufficient_scope"' in told) == (status == 403)
+            assert ('scope="work operate"' in told) == (status == 403)
+    other = [b'{"params": {"name": "hud-mcp/look"', b'["hud-mcp/"]', b"[" * 60_000 + b"hud-mcp/"]
+    for content in other:
+        headers = {"authorization": f"Bearer {ann}"}
+        assert (await at.http.post("/mcp", headers=headers, content=content)).status_code == 200

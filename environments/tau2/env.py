@@ -89,4 +89,5 @@ def talk_of(case: Case, user: User) -> list[tuple[str, str]]:
 
 retail = declare("retail")
 airline = declare("airline")
+telecom = declare("telecom")
 mock = declare("mock")

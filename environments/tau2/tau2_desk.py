@@ -4,12 +4,16 @@ import ast
 import inspect
 import operator
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tau2_airline
 import tau2_mock
+import tau2_phone
+import tau2_phone_calls
+import tau2_phone_checks
 import tau2_retail
+import tau2_telecom
 from tau2_tables import Database, Row
 
 from hud_mcp import (
@@ -27,6 +31,7 @@ from hud_mcp import (
 __all__ = ["DOMAINS", "Desk", "DeskWorld", "Domain", "tool_of", "user_tool_of"]
 
 Rule = Callable[..., Any]
+Tables = Mapping[str, Any]
 
 MOST_CHARS = 200
 _OPERATORS: Mapping[type[ast.AST], Callable[..., float]] = {
@@ -77,6 +82,11 @@ class Domain:
         user_nouns: The tables of the user's side.
         user_calls: The tools of the user.
         user_checks: As `checks`, on the user's side.
+        tables: A function that makes the tables of its file.
+        user_tables: As `tables`, of the user's file.
+        synchronize: What a call on one side changes on the other, after each call.
+        means: For an assertion, the call that meets it: its side, its name, and how its arguments
+            are named in the assertion.
     """
 
     name: str
@@ -87,6 +97,10 @@ class Domain:
     user_nouns: Mapping[str, str] | None = None
     user_calls: tuple[Rule, ...] = ()
     user_checks: tuple[Rule, ...] = ()
+    tables: Callable[[Tables], Tables] = dict
+    user_tables: Callable[[Tables], Tables] = dict
+    synchronize: Callable[[Database, Database], None] = lambda _desk, _user: None
+    means: Mapping[str, tuple[str, str, Mapping[str, str]]] = field(default_factory=dict)
 
     def rule(self, side: str, name: str) -> Rule:
         """The function of a side with a name; LookupError where it has none."""
@@ -119,6 +133,20 @@ _ALL = (
         tau2_mock.USER_NOUNS,
         tau2_mock.USER_CALLS,
         tau2_mock.USER_CHECKS,
+        means=tau2_mock.MEANS,
+    ),
+    Domain(
+        "telecom",
+        tau2_telecom.NOUNS,
+        tau2_telecom.READS,
+        (*tau2_telecom.WRITES, transfer_to_human_agents),
+        tau2_telecom.CHECKS,
+        tau2_phone.NOUNS,
+        tau2_phone_calls.CALLS,
+        tau2_phone_checks.CHECKS,
+        tau2_telecom.tables,
+        tau2_phone.tables,
+        tau2_telecom.synchronize,
     ),
 )
 DOMAINS = {each.name: each for each in _ALL}
@@ -134,8 +162,8 @@ class Books:
 
     def __init__(self, domain: Domain, db: Mapping[str, Any], user_db: Mapping[str, Any]) -> None:
         self._domain = domain
-        self.desk = Database(domain.nouns, db)
-        self.user = Database(domain.user_nouns or {}, user_db)
+        self.desk = Database(domain.nouns, domain.tables(db))
+        self.user = Database(domain.user_nouns or {}, domain.user_tables(user_db))
 
     def call(self, side: str, name: str, arguments: Mapping[str, Any]) -> Any:
         """Call a function of a side.
@@ -145,9 +173,20 @@ class Books:
         """
         try:
             rule = self._domain.rule(side, name)
-            return rule(self.user if side == "user" else self.desk, **arguments)
+            found = rule(self.user if side == "user" else self.desk, **arguments)
+            self._domain.synchronize(self.desk, self.user)
         except (StopIteration, TypeError, KeyError) as exc:
             raise ActionFailed(f"{name} cannot be called with {dict(arguments)}: {exc!r}") from exc
+        return found
+
+    def holds(self, assertion: Mapping[str, Any]) -> bool:
+        """Whether an assertion is as it should be; one that fails does not hold."""
+        of = assertion
+        try:
+            found = self.call(of["env_type"], of["func_name"], of["arguments"])
+        except ActionFailed:
+            return False
+        return found is of.get("assert_value", True)
 
     @property
     def digests(self) -> tuple[str, str]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tau2_desk import Books, DeskWorld
+from tau2_desk import DeskWorld
 from tau2_rows import Case
 
-from hud_mcp import ActionFailed, Grade, LLMJudgeGrader, SubScore
+from hud_mcp import Grade, LLMJudgeGrader, SubScore
 
 __all__ = ["PARTS", "grade", "has_called"]
 
@@ -44,7 +44,7 @@ async def _part(name: str, desk: DeskWorld, case: Case, talk: Talk) -> SubScore:
         met = is_open or books.digests == wanted.digests
         return SubScore(name=name, value=float(met), info={"database": books.digests[0]})
     if name == "ENV_ASSERTION":
-        met = all(_holds(books, each) for each in case.criteria.get("env_assertions") or ())
+        met = all(books.holds(each) for each in case.criteria.get("env_assertions") or ())
     elif name == "ACTION":
         calls = [(call, arguments) for _, call, arguments in desk.calls]
         met = all(has_called(calls, each) for each in case.actions)
@@ -53,15 +53,6 @@ async def _part(name: str, desk: DeskWorld, case: Case, talk: Talk) -> SubScore:
     else:
         return await _in_words(case.criteria.get("nl_assertions") or (), talk)
     return SubScore(name=name, value=float(met))
-
-
-def _holds(books: Books, assertion: Mapping[str, Any]) -> bool:
-    """Whether an assertion on the environment is as it should be; one that fails does not hold."""
-    try:
-        found = books.call(assertion["env_type"], assertion["func_name"], assertion["arguments"])
-    except ActionFailed:
-        return False
-    return found is assertion.get("assert_value", True)
 
 
 def has_called(calls: Iterable[tuple[str, Mapping[str, Any]]], action: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from tau2_tables import Database, Row
 
-__all__ = ["CHECKS", "NOUNS", "READS", "USER_CALLS", "USER_CHECKS", "USER_NOUNS", "WRITES"]
+__all__ = ["CHECKS", "MEANS", "NOUNS", "READS", "USER_CALLS", "USER_CHECKS", "USER_NOUNS", "WRITES"]
 
 NOUNS = {"tasks": "Task", "users": "User"}
 USER_NOUNS = {"notifications": "Notification"}
@@ -71,3 +71,12 @@ WRITES = (create_task, update_task_status)
 CHECKS = (assert_task_status, assert_number_of_tasks)
 USER_CALLS = (check_notifications, dismiss_notification)
 USER_CHECKS = (add_notification, assert_notification_status)
+MEANS = {
+    "assert_task_status": (
+        "assistant", "update_task_status", {"task_id": "task_id", "status": "expected_status"},
+    ),
+    "assert_notification_status": (
+        "user", "dismiss_notification", {"notification_id": "notification_id"},
+    ),
+}  # fmt: skip
+"""The call that meets an assertion: its side, its name, and the assertion's names of arguments."""

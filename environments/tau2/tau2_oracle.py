@@ -1,8 +1,11 @@
-"""The reference of a row, played by an agent in conversation with the user of its script."""
+"""The reference of a row, played by an agent in conversation with the user of its script.
+
+The agent asks the user for the user's own steps, where its policy names their tools.
+"""
 
 import json
 
-from tau2_rows import Case
+from tau2_rows import Case, side_of
 from tau2_script import WRITES
 
 from hud_mcp import ActionFailed, Agent
@@ -18,15 +21,19 @@ async def solve(agent: Agent, case: Case) -> str:
     """Ask who it is, then do what the reference does, tell what is to be told, and take leave."""
     if await _is_over(agent, WHO):
         return ""
-    for action in case.actions:
-        if (action.get("requestor") or "assistant") == "user":
+    for action in case.steps:
+        name, arguments = action["name"], action["arguments"]
+        if side_of(action) == "user":
+            wish = f"Please use {name} on your side. {json.dumps(arguments) if arguments else ''}"
+            if case.names(name) and await _is_over(agent, wish.strip()):
+                return ""
             continue
-        told = f"I would do this: {action['name']} {json.dumps(action['arguments'])}"
-        is_write = WRITES.match(action["name"])
+        told = f"I would do this: {name} {json.dumps(arguments)}"
+        is_write = WRITES.match(name)
         if is_write and await _is_over(agent, f"{told}. Do you confirm that I go ahead?"):
             return ""
         try:
-            await agent.tool(action["name"], **action["arguments"])
+            await agent.tool(name, **arguments)
         except ActionFailed:  # the reference of some rows fails
             continue
     told = [str(each) for each in case.criteria.get("communicate_info") or ()]

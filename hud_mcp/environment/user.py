@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -21,9 +21,8 @@ _UNKNOWN = "I am not sure what you mean."
 class When:
     """A rule of a user's script: what it says where the agent's message fits a pattern.
 
-    Rules with a slot that fit are all said, in order; without one, the first other rule that fits.
-    A rule without a pattern fits where no other does. `{name}` in the words stands for a named
-    group that a pattern has found so far.
+    All fitting rules with a slot are said, in order; else the first that fits, else one without a
+    pattern. `{name}` in the words stands for a named group that a pattern has found so far.
 
     Args:
         pattern: A regular expression, found anywhere in the message, in any case.
@@ -32,6 +31,7 @@ class When:
         after: The slots that must have been said before.
         once: Whether it is said only once.
         ends: Whether the conversation ends with it.
+        calls: Tools of its user with their arguments, called then; the results follow the words.
     """
 
     pattern: str | None = None
@@ -40,6 +40,7 @@ class When:
     after: str | tuple[str, ...] = ()
     once: bool = False
     ends: bool = False
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
     @cached_property
     def _found(self) -> re.Pattern[str]:
@@ -68,7 +69,7 @@ class User:
         model: The model that speaks for it; None for the script, else for HUD_MCP_USER_MODEL.
         seed: The seed of the model.
         temperature: The temperature of the model.
-        tools: Functions of its own on the world, for its model.
+        tools: Functions of its own on the world, for its model and its script.
         end: The text by which its model ends the conversation.
         turns: The most turns; the conversation ends with the next message.
         chars: The longest message of the agent that it reads; a longer one ends the conversation.
@@ -160,36 +161,36 @@ class User:
         if speaker is not None and (made := await speaker(self, text)) is not None:
             return made
         if self.model is None and self.script:
-            return self.by_script(text)
+            made = self.by_script(text)
+            return await service("make a user's calls")(self, made) if made.calls else made
         return await service("user by a model")(self, text)
 
     async def _repeat(self, made: UserTurn) -> None:
         if made.calls:
             await service("repeat a user's calls")(self, made)
-        elif self.model is None and self.script and made.by != "limit":
+        if self.model is None and self.script and made.by != "limit":
             self.by_script(self._heard[-1] if self._heard else "")  # its slots are as they were
 
     def by_script(self, message: str) -> UserTurn:
         """Speak by the rules of the script."""
         said = {rule.slot for i, rule in enumerate(self.script) if i in self._used}
+        open_rules = [
+            (i, rule)
+            for i, rule in enumerate(self.script)
+            if not (rule.once and i in self._used) and said.issuperset(rule.before)
+        ]
         fitting: list[tuple[int, When]] = []
-        for i, rule in enumerate(self.script):
-            is_open = not (rule.once and i in self._used) and said.issuperset(rule.before)
-            if is_open and rule.pattern is not None and (match := rule.fits(message)):
+        for i, rule in open_rules:
+            if rule.pattern is not None and (match := rule.fits(message)):
                 self._groups |= {name: text for name, text in match.groupdict("").items() if text}
                 fitting.append((i, rule))
         chosen = [each for each in fitting if each[1].slot is not None] or fitting[:1]
-        if not chosen:
-            chosen = [
-                (i, rule)
-                for i, rule in enumerate(self.script)
-                if rule.pattern is None
-                and said.issuperset(rule.before)
-                and not (rule.once and i in self._used)
-            ][:1]
+        chosen = chosen or [each for each in open_rules if each[1].pattern is None][:1]
         self._used |= {i for i, _ in chosen}
         words = " ".join(self._filled(rule.say) for _, rule in chosen) if chosen else _UNKNOWN
-        return UserTurn(text=words, ends=any(rule.ends for _, rule in chosen), name=self.name)
+        calls = [{"name": n, "arguments": given} for _, r in chosen for n, given in r.calls]
+        ends = any(rule.ends for _, rule in chosen)
+        return UserTurn(text=words, ends=ends, name=self.name, calls=tuple(calls))
 
     def _filled(self, words: str) -> str:
         return re.sub(r"\{(\w+)\}", lambda m: self._groups.get(m[1], m[0]), words)
@@ -203,6 +204,7 @@ def _check(user: User) -> None:
     if not (user.script or user.model is not None or os.environ.get("HUD_MCP_USER_MODEL")):
         raise InvalidTemplate("A User has no script; give it a model, or set HUD_MCP_USER_MODEL.")
     slots = {rule.slot for rule in user.script}
+    tools = {tool.__name__ for tool in user.tools}
     for i, rule in enumerate(user.script):
         try:
             rule.fits("")
@@ -211,3 +213,6 @@ def _check(user: User) -> None:
         unknown = [name for name in rule.before if name not in slots]
         if unknown:
             raise InvalidTemplate(f"script[{i}]: no rule has the slot {unknown[0]!r}.")
+        missing = [name for name, _ in rule.calls if name not in tools]
+        if missing:
+            raise InvalidTemplate(f"script[{i}]: its user has no tool {missing[0]!r}.")

@@ -52,7 +52,7 @@ _ALSO_DECLARED = {
     "intercode-workspace": "intercode",
     **{f"servers-{each}": "servers" for each in ("files", "git", "memory", "sql", "time")},
     **{f"service-{each}": "service" for each in ("energy", "shop")},
-    **{f"tau2-{each}": "tau2" for each in ("airline", "mock", "retail")},
+    **{f"tau2-{each}": "tau2" for each in ("airline", "mock", "retail", "telecom")},
 }
 """Shipped environments that are declared in the file of another one."""
 

@@ -9,6 +9,7 @@ PLUGIN = Plugin(
         "user by a model": "hud_mcp.plugins.users.model:by_model",
         "quoted by a user": "hud_mcp.plugins.users.quality:quoted_on_record",
         "questions to a user": "hud_mcp.plugins.users.quality:ASKED",
+        "make a user's calls": "hud_mcp.plugins.users.tools:make_calls",
         "repeat a user's calls": "hud_mcp.plugins.users.tools:repeat_calls",
     },
 )

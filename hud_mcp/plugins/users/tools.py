@@ -14,7 +14,7 @@ from hud_mcp.environment.user import User
 from hud_mcp.environment.world import current_world
 from hud_mcp.errors import ActionFailed, InvalidTask
 
-__all__ = ["call_tool", "repeat_calls", "repeated_calls", "tools_of"]
+__all__ = ["call_tool", "make_calls", "repeat_calls", "repeated_calls", "tools_of"]
 
 _MOST_CHARS = 20_000
 """Of one result, for the model."""
@@ -41,6 +41,21 @@ async def call_tool(tools: Mapping[str, Tool], name: str, arguments: Any) -> tup
         return str(exc), True
     text = found if isinstance(found, str) else orjson.dumps(found, default=str).decode()
     return text[:_MOST_CHARS], False
+
+
+async def make_calls(user: User, made: UserTurn) -> UserTurn:
+    """Make the calls of a turn by a script, whose results follow its words.
+
+    A call that is refused is not kept: its reason is said, and nothing was done.
+    """
+    tools = tools_of(user)
+    said, done = [made.text], list[Mapping[str, Any]]()
+    for call in made.calls:
+        text, is_refused = await call_tool(tools, str(call["name"]), call["arguments"])
+        said.append(text)
+        done += [] if is_refused else [call]
+    words = "\n".join(each for each in said if each)
+    return made.model_copy(update={"text": words, "calls": tuple(done)})
 
 
 _repeated: "WeakKeyDictionary[User, dict[int, list[tuple[Mapping[str, Any], str]]]]" = (

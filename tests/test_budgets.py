@@ -27,7 +27,7 @@ ADDED = {
     "plugins/models/gateway/": 4_660,
     "plugins/models/translate/": 1_290,
     "plugins/oauth/": 2_550,
-    "plugins/sets/tau2/": 130,
+    "plugins/sets/tau2/": 150,
     "plugins/users/": 700,
 }
 """Lines of the plugins that came after these ceilings, by their folder."""

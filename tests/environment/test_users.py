@@ -8,7 +8,7 @@ from tables import each_of
 
 from hud_mcp import Ask, Grade, Say, User, When
 from hud_mcp.environment.conversation import Conversation, KeptTurn, Reply, UserTurn, begin
-from hud_mcp.errors import GradingFailed, InvalidTemplate
+from hud_mcp.errors import ActionFailed, GradingFailed, InvalidTemplate
 
 pytestmark = pytest.mark.anyio
 
@@ -122,6 +122,41 @@ async def test_a_recorded_turn_leaves_a_scripted_user_as_it_was() -> None:
     assert (await talk(Conversation(kept), "Which order?", "It is refunded.")).ends
 
 
+async def test_a_script_uses_its_users_tools_and_a_repetition_does_so_again() -> None:
+    """The results follow the words; a refused call is told, and is not on record."""
+    kept: list[KeptTurn] = []
+    done: list[str] = []
+
+    async def keep(turn: KeptTurn) -> None:
+        kept.append(turn)
+
+    def turn(switch: str) -> str:
+        """Turn a switch."""
+        if switch == "none":
+            raise ActionFailed("There is no such switch.")
+        done.append(switch)
+        return f"{switch} is on."
+
+    rule = When(
+        "data", "Done.", "data", calls=tuple(("turn", {"switch": n}) for n in ("a", "none"))
+    )
+    script = (rule, When("bye", "Goodbye.", after="data", ends=True), When(say="What now?"))
+
+    async def talk(conversation: Conversation, *messages: str) -> Say:
+        begin(conversation)
+        user, said = User(goal="g", script=script, tools=[turn]), Say("")
+        for each in messages:
+            conversation.hear(reply := Reply(each))
+            said = await user.answer(reply)
+        return said
+
+    said = await talk(Conversation(keep=keep), "Turn your data on.")
+    assert said.text == "Done.\na is on.\nThere is no such switch."
+    assert [call["arguments"] for call in kept[0].turn.calls] == [{"switch": "a"}]
+    assert (await talk(Conversation(kept), "Turn your data on.", "Bye.")).ends
+    assert done == ["a", "a"]
+
+
 def test_parts_are_graded_with_their_weights() -> None:
     """Without a grade of the whole, it is their weighted mean; else they stand beside it."""
     begin(conversation := Conversation())
@@ -161,9 +196,14 @@ def test_a_question_may_have_a_typed_answer() -> None:
 
 @each_of(
     "options",
-    [{}, {"script": (When(r"(", say="x"),)}, {"script": (When("x", say="y", after="z"),)}],
+    [
+        {},
+        {"script": (When(r"(", say="x"),)},
+        {"script": (When("x", say="y", after="z"),)},
+        {"script": (When("x", say="y", calls=(("z", {}),)),)},
+    ],
 )
 def test_a_user_that_cannot_speak_is_refused(options: dict[str, Any]) -> None:
-    """No script and no model; a pattern that is none; a slot that no rule fills."""
+    """No script and no model; no pattern; a slot that no rule fills; a tool that it has not."""
     with pytest.raises(InvalidTemplate):
         User(goal="g", **options)

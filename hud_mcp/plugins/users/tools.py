@@ -1,6 +1,6 @@
 """The tools of a user's own on the world: their schemas for its model, and their calls."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, cast
@@ -20,9 +20,10 @@ _MOST_CHARS = 20_000
 """Of one result, for the model."""
 
 
-def tools_of(user: User) -> dict[str, Tool]:
-    """Return the tools of a user by their names."""
-    return {tool.name: tool for tool in (Tool(_asynchronous(each)) for each in user.tools)}
+def tools_of(user: User, names: Collection[str] | None = None) -> dict[str, Tool]:
+    """Return the tools of a user by their names: all, or some of them."""
+    some = [each for each in user.tools if names is None or each.__name__ in names]
+    return {tool.name: tool for tool in (Tool(_asynchronous(each)) for each in some)}
 
 
 async def call_tool(tools: Mapping[str, Tool], name: str, arguments: Any) -> tuple[str, bool]:
@@ -48,7 +49,7 @@ async def make_calls(user: User, made: UserTurn) -> UserTurn:
 
     A call that is refused is not kept: its reason is said, and nothing was done.
     """
-    tools = tools_of(user)
+    tools = tools_of(user, {str(call["name"]) for call in made.calls})  # a schema takes time
     said, done = [made.text], list[Mapping[str, Any]]()
     for call in made.calls:
         text, is_refused = await call_tool(tools, str(call["name"]), call["arguments"])
@@ -66,7 +67,7 @@ _repeated: "WeakKeyDictionary[User, dict[int, list[tuple[Mapping[str, Any], str]
 
 async def repeat_calls(user: User, made: UserTurn) -> None:
     """Call again what a turn on record called, so that the world is as it was."""
-    tools = tools_of(user)
+    tools = tools_of(user, {str(call["name"]) for call in made.calls})
     done = _repeated.setdefault(user, {}).setdefault(len(user.said), [])
     for call in made.calls:
         done.append((call, (await call_tool(tools, str(call["name"]), call["arguments"]))[0]))

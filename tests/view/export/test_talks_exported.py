@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 from recording import Recorded
 from test_atif import export
+from test_parquet import rows
 
+from hud_mcp.environment.conversation import UserUse
+from hud_mcp.plugins.view.export import export_parquet
 from hud_mcp.record.values import USER_TURN
 
 pytestmark = pytest.mark.anyio
@@ -79,3 +82,32 @@ async def test_spans_have_the_messages_with_their_roles(record: Recorded) -> Non
     plain = str([dict(span.attributes) for span in trajectory_spans(trajectory, None)])
     assert "Which order?" not in plain
     assert spans[0].attributes["hud_mcp.user.tokens"] == 75
+
+
+async def test_tables_have_the_users_turns_tokens_and_cost_apart_from_the_agents(
+    record: Recorded, tmp_path: Path
+) -> None:
+    """A run without a conversation has none of them, and no agent's column counts them."""
+    use = UserUse(messages=3, questions=2, turns=3, by_person=1, tokens=225, cost_usd=1.5)
+    await record.add("talk", TALK, prompt="Hello.", user=use)
+    await record.add("alone", [{"kind": "response", "actions": [{"type": "response"}]}])
+    await export_parquet(record.store, "job-1", tmp_path / "out")
+    talk, alone = rows(tmp_path / "out" / "trajectories.parquet")
+    counts = ("message_count", "question_count", "user_turn_count", "person_turn_count")
+    figures = (*counts, "user_tokens", "user_cost_usd")
+    assert [talk[name] for name in figures] == [3, 2, 3, 1, 225, 1.5]
+    assert [alone[name] for name in figures] == [None] * 6
+    agents = ("turn_count", "input_tokens", "output_tokens", "cost_usd")
+    assert [talk[name] for name in agents] == [0, None, None, None]
+    steps = rows(tmp_path / "out" / "steps.parquet")
+    spent = [(step["kind"], step["user_tokens"], step["user_cost_usd"]) for step in steps]
+    assert spent == [
+        ("user", 75, 0.5),
+        ("user", 75, 0.5),
+        ("message", None, None),
+        ("message", None, None),
+        ("user", 75, 0.5),
+        ("message", None, None),
+        ("response", None, None),
+    ]
+    assert "info_json" in (tmp_path / "out" / "README.md").read_text().split("hold reference")[0]

@@ -20,9 +20,9 @@ LIVE = "0123456789abcdef" * 2
 GOAL = "THE-GOAL-OF-THE-USER"
 
 
-async def record(run: Run, **more: Any) -> str:
+async def record(run: Run, *, is_person: bool = False, **more: Any) -> str:
     """A conversation of one message, with a step before it."""
-    turn = UserTurn(text="It is #W4711.", goal=GOAL, persona="Vague.")
+    turn = UserTurn(text="It is #W4711.", goal=GOAL, persona="Vague.", is_person=is_person)
     kept = KeptTurn(after=1, digest="d", number=0, turn=turn).model_dump(mode="json")
     message = {"type": "message_user", "text": HOSTILE}
     return await run.add(
@@ -71,3 +71,35 @@ async def test_a_live_page_of_a_server_has_no_goal(run: Run) -> None:
                 break
     assert "#W4711" in said
     assert GOAL not in said
+
+
+@BROWSER
+async def test_a_live_page_shows_the_conversation_and_nowhere_the_goal(
+    run: Run, browser: Browser
+) -> None:
+    """Agent, user and world stand side by side there too; no click leads to the goal."""
+    await record(run, outcome=None, live_token=LIVE)
+    async with (
+        served(Router(live_routes(run.store, hosts=Hosts("127.0.0.1"), log=True))) as base,
+        opened(browser, f"{base}/live/{LIVE}") as seen,
+    ):
+        table = seen.page.locator(".conversation table")
+        await expect(table.locator("th")).to_have_text(["Agent", "User", "World"])
+        await expect(table.locator("tbody tr").last.locator("td").nth(1)).to_have_text(
+            "It is #W4711."
+        )
+        await expect(seen.page.locator(".goal")).to_have_count(0)
+        assert GOAL not in await seen.page.content()
+
+
+@pytest.mark.long
+@BROWSER
+async def test_a_page_says_that_a_person_was_the_user(run: Run, browser: Browser) -> None:
+    """The words of such a run are the caller's."""
+    name = await record(run, reward=1.0, is_person=True)
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", f"#traj-{name}") as seen,
+    ):
+        heads = seen.page.locator(".conversation th")
+        await expect(heads.nth(1)).to_contain_text("a person")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.record.values import TrajectoryStep
+from hud_mcp.record.values import USER_TURN, TrajectoryStep
 from hud_mcp.values.model_turn import RecordedTurn
 
 
@@ -53,6 +53,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("cost_usd", "number", "Of the turns whose cost is known; null if of none."),
         Column("model_s", "number", "Seconds that the model took; null without turns."),
         Column("environment_s", "number", "Seconds that the steps took; null without turns."),
+        Column("message_count", "int", "Of the agent to its user; null without a conversation."),
+        Column("question_count", "int", "Messages with a question mark; null as the one before."),
+        Column("user_turn_count", "int", "Turns of its user; null as the one before."),
+        Column("person_turn_count", "int", "User's turns by a person; null as the one before."),
+        Column("user_tokens", "long", "In and out, of the user's model, apart from the agent's."),
+        Column("user_cost_usd", "number", "Of the user's model, apart from the agent's."),
         Column("log", "text", "What was logged, a line each, with its time."),
         Column("pruned", "text", "What was removed of it since it ended; null if nothing was."),
         Column("task_json", "json", "The task's whole row; it may hold reference answers."),
@@ -64,7 +70,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("trajectory_id", "text", "The trajectory that it belongs to."),
         Column("task_id", "text", "The task's id in its taskset."),
         Column("step", "int", "Its number, from 0, without gaps."),
-        Column("kind", "text", "The call: step, act, screenshot, tool, direct or response."),
+        Column("kind", "text", "The call (step, act, tool, message …), or a turn of the `user`."),
         Column(
             "actions",
             "actions",
@@ -85,7 +91,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("reward", "number", "A reward of this step alone, where the world gives any."),
         Column("terminated", "flag", "Whether the episode reached its end."),
         Column("truncated", "flag", "Whether the episode was cut off by a limit."),
-        Column("info_json", "json", "Whatever the world added."),
+        Column("user_tokens", "long", "Of a user's turn: in and out, of its model; else null."),
+        Column("user_cost_usd", "number", "Of a user's turn, in US dollars; else null."),
+        Column("info_json", "json", "Whatever the world added; of a user's turn, its goal too."),
         Column("started_at", "time", "When the call began."),
         Column("ended_at", "time", "When its observation was taken."),
     ),
@@ -131,6 +139,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 """The columns of each table, by the table's name."""
 
 
+_OF_USER = {"message_count": "messages", "question_count": "questions", "user_turn_count": "turns",
+            "person_turn_count": "by_person", "user_tokens": "tokens",
+            "user_cost_usd": "cost_usd"}  # fmt: skip
 _RUN_VALUES = ("job_id", "environment", "environment_version", "seed", "reward", "started_at",
                "ended_at")  # fmt: skip
 
@@ -160,6 +171,7 @@ def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
         "turn_count": len(trajectory.turns),
         **{f"{name}_tokens": getattr(use, name, None) for name in _TOKENS[:3]},
         **{name: getattr(use, name, None) for name in ("cost_usd", "model_s", "environment_s")},
+        **{column: getattr(trajectory.user, name, None) for column, name in _OF_USER.items()},
         "log": clean_text(trajectory.logs),
         "pruned": str(trajectory.pruned) if trajectory.pruned else None,
         "task_json": to_json(task.model_dump(mode="json")),
@@ -174,7 +186,7 @@ _STEP_VALUES = ("scale", "interrupted", "delivered_image", "reward", "terminated
 
 def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None) -> dict[str, Any]:
     """Return a row of `steps`. `picture` is None if it has none, or its file is missing."""
-    shot = step.screenshot
+    shot, spoken = step.screenshot, _spoken(step)
     actions = [
         {
             "type": clean_text(str(action.get("tool") or action.get("type"))),
@@ -200,9 +212,17 @@ def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None
         "screenshot_scale": shot.scale if shot else None,
         "events_json": to_json([event.model_dump(mode="json") for event in step.events]),
         "error": clean_text(step.error),
+        "user_tokens": spoken.get("tokens"),
+        "user_cost_usd": spoken.get("cost"),
         "info_json": to_json(step.info),
         **{name: getattr(step, name) for name in _STEP_VALUES},
     }
+
+
+def _spoken(step: TrajectoryStep) -> dict[str, Any]:
+    if step.kind != "user":
+        return {}
+    return {"tokens": 0, "cost": 0.0, **step.info.get(USER_TURN, {}).get("turn", {})}
 
 
 def turn_rows(trajectory: Trajectory) -> Iterator[dict[str, Any]]:

@@ -147,8 +147,8 @@ def _card(selection: Selection) -> str:
     return (
         f"---\nconfigs:\n{configs}\n---\n\n# {selection.id}\n\n"
         f"Written by hud-mcp {__version__}. The tables are joined by `trajectory_id`. The columns "
-        "`task_json`, `receipt_json`, `error` and `log` may hold reference answers: they are not "
-        "for an agent's eyes.\n\n"
+        "`task_json`, `receipt_json`, `info_json`, `error` and `log` may hold reference answers "
+        "or a user's goal: they are not for an agent's eyes.\n\n"
         f"{tables}\n"
     )
 

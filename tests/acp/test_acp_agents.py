@@ -192,6 +192,7 @@ async def test_a_person_is_asked_only_at_a_terminal(place: Place) -> None:
         await place.run("plays", permit="ask")
 
 
+@pytest.mark.long
 async def test_the_shell_of_a_session_serves_files_and_terminals(place: Place) -> None:
     """What is there is recorded as steps, and of this machine nothing is."""
     row = {"id": "one", "env": "shell", "template": "find_twin", "args": {"seed": 11}}

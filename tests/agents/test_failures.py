@@ -173,6 +173,7 @@ async def end_of(requests: Requests) -> Exception:
     return raised.value
 
 
+@pytest.mark.long
 async def test_what_servers_say_of_a_failure_tells_whose_doing_it_is() -> None:
     """By code, type, sentence and status; a failure that cannot pass is not asked for again."""
     wrong: list[str] = []

@@ -127,6 +127,7 @@ def open_place() -> Iterator[Place]:
         yield Place(folder, server)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="not on this machine: root")
 def test_an_agent_of_root_is_nobody_and_reads_nothing_of_root(open_place: Place) -> None:
     """Neither records, nor the home, nor the environment of the server, nor another run's folder.

@@ -148,6 +148,7 @@ def test_wrong_answers_leave_the_digests_of_older_rows_as_they_were() -> None:
     assert Task.model_validate(new.row) == new
 
 
+@pytest.mark.long
 def test_a_name_of_an_environment_and_a_taskset_means_the_taskset_as_for_eval() -> None:
     """And it is said how the environment is named; what is one of both alone says nothing."""
     for name in sorted(shipped_sets().keys() & shipped_environments().keys()):

@@ -309,6 +309,7 @@ def _parent(process: Path) -> int | None:
     return int(stat.rpartition(")")[2].split()[1])
 
 
+@pytest.mark.long
 async def test_the_channel_knows_no_operation_without_the_token(tmp_path: Path) -> None:
     """A peer with the channel's own token is an agent; ids of the operator's are unknown to it."""
     options = ["--token", ANN, "--operator-token-file", str(token_file(tmp_path))]

@@ -368,6 +368,7 @@ def test_new_sets_are_small(name: str) -> None:
     assert (DATA / f"{name}.jsonl").stat().st_size < MOST_BYTES
 
 
+@pytest.mark.long
 async def test_a_play_is_graded_as_a_session_is(shared: Shared) -> None:
     """A row of quickstart, whose rewards are known, gets them in these plays too."""
     row = Taskset.load(DATA / "quickstart.jsonl")["count-r-strawberry"]

@@ -247,6 +247,7 @@ def test_an_edit_is_undone_where_later_ones_left_its_lines_alone() -> None:
     assert differences(before, before) == []
 
 
+@pytest.mark.long
 async def test_every_undo_of_a_newest_edit_is_the_revision_before() -> None:
     """On every page of a wiki, undoing the last edit gives the text that was there before it."""
     wiki = draw_wiki(2).state

@@ -277,6 +277,7 @@ async def near(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "
 """
 
 
+@pytest.mark.long
 def test_an_argument_that_comes_as_a_header_too_is_the_same_in_both(tmp_path: Path) -> None:
     """A proxy may have gone by the header; other tools take no notice of one."""
     (tmp_path / "regions.py").write_text(REGIONS)

@@ -340,6 +340,7 @@ async def test_a_session_goes_on_in_the_next_process_of_a_client_that_starts_one
             assert len((await peer.record(task)).steps) == 3
 
 
+@pytest.mark.long
 async def test_a_game_whose_rules_its_start_has_told_goes_on_in_the_next_process(
     tmp_path: Path,
 ) -> None:

@@ -139,7 +139,7 @@ async def test_an_unsubscribed_client_hears_no_more(tmp_path: Path) -> None:
         assert set(heard.uris) == {picture}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_a_neighbour_hears_nothing_of_a_session_whose_id_it_knows(
     era: str, tmp_path: Path

@@ -79,6 +79,7 @@ def command(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_scheme_of_another_distribution_is_served_and_evaluated(place: Path) -> None:
     """Its environments load, its tasks run, and its functions grade rows."""
     shown = command(place, "functions", "lamp:desk", "--json")

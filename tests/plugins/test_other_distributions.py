@@ -75,6 +75,7 @@ def command(lamps: Path, tmp_path: Path) -> Command:
     return run
 
 
+@pytest.mark.long
 def test_its_command_is_listed_and_runs(command: Command) -> None:
     """And its errors are told as those of other commands."""
     assert "lamps      Say how many lamps a room has.\n" in command("--help").stdout

@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+import pytest
 from tables import each_of
 
 from hud_mcp.values.masking import MASK, masked
@@ -102,6 +103,7 @@ def test_what_is_no_key_stays(text: str) -> None:
     assert masked(text) == text
 
 
+@pytest.mark.long
 @each_of(
     "part",
     [

@@ -220,6 +220,7 @@ async def test_what_is_no_agent_is_told_before_a_job_begins(
         await agent_options(agent)
 
 
+@pytest.mark.long
 def test_what_is_no_agent_is_a_mistake_in_an_option(folder: Path) -> None:
     """As every option that is wrong: status 2, and nothing is recorded."""
     done = CliRunner().invoke(main, ["eval", "one.jsonl", "--agent", "agents.py:sync"])

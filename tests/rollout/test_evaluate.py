@@ -80,6 +80,7 @@ async def wait() -> str:
 """
 
 
+@pytest.mark.long
 async def test_a_call_that_its_agent_gives_up_is_cancelled_in_its_server(words: Path) -> None:
     """The agent goes on, and its answer waits for nothing."""
     (words / "env.py").write_text(WAITING)

@@ -19,6 +19,7 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from open_sessions import opened
 from peers import child_environment, serve_arguments
 from pydantic import BaseModel
 from refused_schemas import nodes, refused
@@ -309,9 +310,19 @@ LIBRARY = (" valid ", "Input ", "pydantic", "http", "tuple", "should be", "Error
 
 
 @asynccontextmanager
+async def client_of(store: Path) -> AsyncGenerator[Client]:
+    """A client of a server whose sessions end with it."""
+    async with (
+        opened(Sessions([echo_environment()], store=Store(store))) as sessions,
+        Client(build_server(sessions)) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
 async def over_mcp(store: Path) -> AsyncGenerator[dict[str, Send]]:
     """The ways in which a client of MCP sends a value."""
-    async with Client(build_server(Sessions([echo_environment()], store=Store(store)))) as client:
+    async with client_of(store) as client:
 
         async def call(name: str, given: Any) -> str:
             reply = await client.call_tool(name, given)
@@ -513,8 +524,7 @@ BAD_ACTIONS: tuple[tuple[dict[str, Any], str], ...] = (
 async def test_an_action_is_taken_alike_in_step_and_in_act(tmp_path: Path) -> None:
     """As an object, as its text, alone or in a list, in the flat form and in HUD's."""
     wrong: list[str] = []
-    sessions = Sessions([echo_environment()], store=Store(tmp_path / "s.db"))
-    async with Client(build_server(sessions)) as client:
+    async with client_of(tmp_path / "s.db") as client:
         await client.call_tool("start_task", {"template": "ask"})
 
         async def said_to(name: str, given: dict[str, Any]) -> str:
@@ -560,8 +570,10 @@ CONTEXT = {"width": "5.0", "heat": "0.7", "on": "False", "name": "5"}
 async def test_the_core_tools_read_in_the_same_way(tmp_path: Path) -> None:
     """A number, a flag and a context as texts; what is no such value is refused in plain words."""
     wrong: list[str] = []
-    sessions = Sessions([echo_environment()], store=Store(tmp_path / "s.db"))
-    async with Client(build_server(sessions)) as client:
+    async with (
+        opened(Sessions([echo_environment()], store=Store(tmp_path / "s.db"))) as sessions,
+        Client(build_server(sessions)) as client,
+    ):
         for context in (CONTEXT, json.dumps(CONTEXT)):
             begun = await client.call_tool(
                 "start_task", {"template": "ask", "seed": "1e3", "context": context}
@@ -600,9 +612,7 @@ def empty(schema: Any, nothing: Any) -> dict[str, Any]:
 
 async def test_every_listed_schema_is_one_that_strict_hosts_take(tmp_path: Path) -> None:
     """Of an author's every type: arrays have items, objects are closed, and nothing may be sent."""
-    async with Client(
-        build_server(Sessions([echo_environment()], store=Store(tmp_path / "s.db")))
-    ) as client:
+    async with client_of(tmp_path / "s.db") as client:
         tools = (await client.list_tools()).tools
         wrong = {t.name: [*refused(t.input_schema), *open_objects(t.input_schema)] for t in tools}
         assert {name: said for name, said in wrong.items() if said} == {}

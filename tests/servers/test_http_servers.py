@@ -75,7 +75,7 @@ async def add_note(server: ToolServerWorld, note: str = "tea"):
 """
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", ["", '"modern", '], ids=["handshake", "modern"])
 async def test_sessions_listen_on_the_same_port_and_nobody_else_reaches_it(
     era: str, tmp_path: Path

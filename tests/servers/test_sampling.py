@@ -52,6 +52,7 @@ async def asked_in(peer: Peer, task: Held) -> list[Any]:
     return [reply.get("asked", []) for reply in replies]
 
 
+@pytest.mark.long
 async def test_a_server_is_answered_by_the_model_of_judges(tmp_path: Path) -> None:
     """With its rules and its bound on tokens; the step says so, and secrets stay here."""
 

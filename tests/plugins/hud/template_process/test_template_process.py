@@ -41,6 +41,7 @@ async def test_a_template_reads_at_the_root_what_the_agent_has_written(open_room
             assert list(room.root.iterdir()) == [], "the root itself is never written"
 
 
+@pytest.mark.long
 async def test_what_is_not_done_is_not_graded_as_done(open_room: Open) -> None:
     """The same template, and an agent that does nothing, or the wrong thing."""
     with anyio.fail_after(PATIENCE_S):
@@ -194,7 +195,7 @@ async def test_a_file_of_the_agents_that_cannot_be_opened_is_graded_0_as_its_doi
     assert re.search(rf"rooms\.py:\d+: .*{reason}", record.error or "", re.DOTALL), record.error
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "logged"),
     [
@@ -258,7 +259,7 @@ async def test_a_third_yield_makes_a_grade_ambiguous(open_room: Open) -> None:
     assert "yielded a third time" in (record.error or "")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("phase", ["setup", "grading", "waits"])
 async def test_a_bound_ends_a_template_with_all_that_it_has_started(
     open_room: Open, tmp_path: Path, phase: str

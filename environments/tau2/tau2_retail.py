@@ -102,14 +102,7 @@ def modify_pending_order_address(
     """Send a pending order to another address. Tell the user the details, and get a yes before."""
     _check_pending(db["orders"][order_id])
     order = db["orders"].edit(order_id)
-    order["address"] = {
-        "address1": address1,
-        "address2": address2,
-        "city": city,
-        "state": state,
-        "country": country,
-        "zip": zip,
-    }
+    order["address"] = _address(address1, address2, city, state, country, zip)
     return order
 
 
@@ -181,14 +174,7 @@ def modify_user_address(
 ) -> Row:
     """Change the address of a user. Tell the user the details, and get a yes before."""
     user = db["users"].edit(user_id)
-    user["address"] = {
-        "address1": address1,
-        "address2": address2,
-        "city": city,
-        "state": state,
-        "country": country,
-        "zip": zip,
-    }
+    user["address"] = _address(address1, address2, city, state, country, zip)
     return user
 
 
@@ -208,12 +194,12 @@ def return_delivered_order_items(
         raise ActionFailed("Payment method should be the original payment method")
     _check_items(order, item_ids)
     order = db["orders"].edit(order_id)
-    return _update(
-        order,
-        status="return requested",
-        return_items=sorted(item_ids),
-        return_payment_method_id=payment_method_id,
-    )
+    order |= {
+        "status": "return requested",
+        "return_items": sorted(item_ids),
+        "return_payment_method_id": payment_method_id,
+    }
+    return order
 
 
 def exchange_delivered_order_items(
@@ -235,14 +221,15 @@ def exchange_delivered_order_items(
     _check_balance(
         method, difference, "Insufficient gift card balance to pay for the price difference"
     )
-    return _update(
-        db["orders"].edit(order_id),
-        status="exchange requested",
-        exchange_items=sorted(item_ids),
-        exchange_new_items=sorted(new_item_ids),
-        exchange_payment_method_id=payment_method_id,
-        exchange_price_difference=difference,
-    )
+    order = db["orders"].edit(order_id)
+    order |= {
+        "status": "exchange requested",
+        "exchange_items": sorted(item_ids),
+        "exchange_new_items": sorted(new_item_ids),
+        "exchange_payment_method_id": payment_method_id,
+        "exchange_price_difference": difference,
+    }
+    return order
 
 
 READS = (
@@ -336,6 +323,6 @@ def _payment(kind: str, amount: float, payment_method_id: str) -> Row:
     }
 
 
-def _update(row: Row, **values: Any) -> Row:
-    row.update(values)
-    return row
+def _address(*lines: str) -> Row:
+    names = ("address1", "address2", "city", "state", "country", "zip")
+    return dict(zip(names, lines, strict=True))

@@ -10,6 +10,7 @@ import shell_branches
 import shell_build
 import shell_cron
 import shell_database
+import shell_full_disk
 import shell_history
 import shell_logs
 import shell_merging
@@ -39,5 +40,6 @@ for part in (
     shell_history,
     shell_branches,
     shell_arrivals,
+    shell_full_disk,
 ):
     part.declare(env)

@@ -8,6 +8,7 @@ import web_booking_rivals
 import web_booking_tasks
 import web_mail_arrivals
 import web_mail_tasks
+import web_wiki_rivals
 import web_wiki_tasks
 from web_backend import backend
 
@@ -24,3 +25,4 @@ web_mail_tasks.declare(env)
 web_mail_arrivals.declare(env)
 web_booking_rivals.declare(env)
 web_wiki_tasks.declare(env)
+web_wiki_rivals.declare(env)

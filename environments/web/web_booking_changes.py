@@ -6,7 +6,15 @@ from datetime import date
 from typing import Any
 
 from web_booking_data import Catalogue, room_of
-from web_booking_prices import cancel_fee, days_of, free_units, quote, read_day, span_fault
+from web_booking_prices import (
+    cancel_fee,
+    days_of,
+    free_units,
+    money_text,
+    quote,
+    read_day,
+    span_fault,
+)
 from web_booking_prices import day_text as write_day
 from web_booking_prices import voucher_fault as find_voucher_fault
 from web_booking_state import make_booking
@@ -80,6 +88,14 @@ def _book(catalogue: Catalogue, site: dict[str, Any], given: dict[str, Any]) -> 
         catalogue, place, room["id"], start=start, end=end, units=units, form=form,
         booked=catalogue.today, voucher=code or None,
     )  # fmt: skip
+    return _add(site, booking, given)
+
+
+def _add(site: dict[str, Any], booking: dict[str, Any], given: dict[str, Any]) -> Any:
+    """Add a booking, unless the form has shown another price."""
+    total = booking["price"]["total"]
+    if given.get("total", total) != total:
+        return _refuse(f"The price is {money_text(total)} now. Open this form again to accept it.")
     site["bookings"].append(booking)
     return {"id": booking["id"]}
 

@@ -1,6 +1,7 @@
 """A session's own part of the booking site: who is signed in, bookings, lists, comparison."""
 
 import zlib
+from dataclasses import replace
 from datetime import date, timedelta
 from random import Random
 from typing import Any
@@ -37,8 +38,22 @@ def new_booking_site(seed: int, *, trips: int = 2) -> dict[str, Any]:
 
 
 def catalogue_of(site: dict[str, Any]) -> Catalogue:
-    """All that the site offers in a session."""
-    return draw_catalogue(site["seed"])
+    """All that the site offers in a session, at the prices that hold now."""
+    catalogue, dearer = draw_catalogue(site["seed"]), site.get("dearer")
+    return _at_other_prices(catalogue, dearer) if dearer else catalogue
+
+
+def _at_other_prices(catalogue: Catalogue, dearer: dict[str, int]) -> Catalogue:
+    """The same with some kinds of rooms dearer by so many per cent."""
+
+    def priced(room: dict[str, Any]) -> dict[str, Any]:
+        return {**room, "base": room["base"] * (100 + dearer.get(room["id"], 0)) // 100}
+
+    places = {
+        key: {**place, "rooms": [priced(room) for room in place["rooms"]]}
+        for key, place in catalogue.places.items()
+    }
+    return replace(catalogue, places=places)
 
 
 def add_trip(

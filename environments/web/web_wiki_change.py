@@ -9,7 +9,7 @@ from web_wiki_markup import differences, links_of, redirect_of, tidy_title
 
 from hud_mcp import SiteResponse
 
-__all__ = ["CHANGES"]
+__all__ = ["CHANGES", "add_revision"]
 
 _MOST_TEXT, _MOST_TITLE, _MOST_SUMMARY = 40_000, 80, 200
 _FORBIDDEN = re.compile(r"[\[\]{}|#<>\n]")
@@ -46,8 +46,19 @@ def _existing(wiki: dict[str, Any], title: str) -> dict[str, Any]:
     return page
 
 
-def _append(wiki: dict[str, Any], title: str, text: str, summary: str, *, minor: bool) -> int:
-    """Store a new revision, of a new page where there is none; its number comes after all."""
+def add_revision(
+    wiki: dict[str, Any], title: str, text: str, summary: str, *, minor: bool, user: str = ""
+) -> int:
+    """Store a new revision, of a new page where there is none; its number comes after all.
+
+    Args:
+        wiki: The wiki's state.
+        title: The page's title.
+        text: Its new text.
+        summary: What the user says of the edit.
+        minor: Whether the edit is marked as a small one.
+        user: The user's name; empty for the one that is signed in.
+    """
     page = find_page(wiki, title)
     if page is None:
         page = {"id": title, "revisions": []}
@@ -60,7 +71,7 @@ def _append(wiki: dict[str, Any], title: str, text: str, summary: str, *, minor:
     page["revisions"].append(
         {
             "id": number,
-            "user": wiki["user"],
+            "user": user or wiki["user"],
             "time": f"{TODAY} {clock}",
             "summary": summary.strip(),
             "minor": minor,
@@ -87,7 +98,7 @@ def _save(wiki: dict[str, Any], given: dict[str, Any]) -> Any:
         raise _Refused("Somebody has changed the page meanwhile. Open the editor anew.", 409)
     if newest and text == _clean(newest["text"]):
         raise _Refused("You have not changed anything.")
-    number = _append(wiki, title, text, summary, minor=given.get("minor") is True)
+    number = add_revision(wiki, title, text, summary, minor=given.get("minor") is True)
     if given.get("watch") is True and title not in wiki["watchlist"]:
         wiki["watchlist"].append(title)
     return {"title": title, "revision": number}
@@ -103,7 +114,7 @@ def _restore(wiki: dict[str, Any], given: dict[str, Any]) -> Any:
     if row["text"] == page["revisions"][-1]["text"]:
         raise _Refused("This revision is the same as the newest one.")
     summary = f"Restore revision {row['id']} of {row['user']}"
-    number = _append(wiki, page["id"], row["text"], summary, minor=False)
+    number = add_revision(wiki, page["id"], row["text"], summary, minor=False)
     return {"title": page["id"], "revision": number}
 
 
@@ -119,8 +130,8 @@ def _move(wiki: dict[str, Any], given: dict[str, Any]) -> Any:
     summary = f"Move “{old}” to “{new}”" + (f": {reason.strip()}" if reason.strip() else "")
     talk = find_page(wiki, f"Talk:{old}")
     page["id"] = new
-    _append(wiki, new, page["revisions"][-1]["text"], summary, minor=True)
-    _append(wiki, old, f"#REDIRECT [[{new}]]", summary, minor=False)
+    add_revision(wiki, new, page["revisions"][-1]["text"], summary, minor=True)
+    add_revision(wiki, old, f"#REDIRECT [[{new}]]", summary, minor=False)
     if talk and find_page(wiki, f"Talk:{new}") is None:
         talk["id"] = f"Talk:{new}"
     wiki["watchlist"] = [new if each == old else each for each in wiki["watchlist"]]
@@ -164,7 +175,7 @@ def _discuss(wiki: dict[str, Any], given: dict[str, Any]) -> Any:
     page = find_page(wiki, title)
     earlier = f"{page['revisions'][-1]['text']}\n\n" if page else ""
     topic = f"== {' '.join(heading.split())} ==\n{words}\n\n— {wiki['user']}, {TODAY}"
-    number = _append(wiki, title, f"{earlier}{topic}", heading, minor=False)
+    number = add_revision(wiki, title, f"{earlier}{topic}", heading, minor=False)
     return {"title": title, "revision": number}
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "complete",
     "merge",
     "move",
+    "newest_survey",
     "redirect",
     "survey",
     "undo",
@@ -39,10 +40,15 @@ async def survey(agent: Agent, subject: str) -> None:
     await look_up(agent, title)
     field = "length" if subject == "river" else "height"
     old = fact(agent, field)
-    new = re.findall(r"corrected this to ([\d,]+ k?m)", agent.text)[-1]
+    new = newest_survey(agent)
     await edit(agent, title)
     await change(agent, f"| {field} = {old}", f"| {field} = {new}")
     await save(agent, "Use the newest survey")
+
+
+def newest_survey(agent: Agent) -> str:
+    """The figure of the newest survey of the article in view."""
+    return re.findall(r"corrected this to ([\d,]+ k?m)", agent.text)[-1]
 
 
 async def undo(agent: Agent, damage: str) -> None:

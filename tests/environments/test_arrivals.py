@@ -47,6 +47,12 @@ def sums(agent: Agent) -> str:
     return SUM.replace("OUT", out)
 
 
+def report(agent: Agent) -> str:
+    """The command that makes the report of the files that are there now."""
+    out = agent.prompt.partition("them to /workspace/")[2].partition(":")[0]
+    return f"./report.sh orders/*.csv > {out}"
+
+
 HASTY = {
     "sums of the first list": ("shell-deliveries", ["SUMS"]),
     "sums of two lists": ("shell-deliveries", ["ls", "ls", "SUMS"]),
@@ -59,6 +65,10 @@ HASTY = {
     "a sum that is never pushed": ("shell-push-sum", ["ls", "ls", "ls", COMMIT]),
     "her commit overwritten": ("shell-push-sum", [
         COMMIT, "ls", "ls", "cd repo; git push -qf origin main"]),
+    "a report before the last file": ("shell-full-disk", ["REPORT", "ls", "ls"]),
+    "a report that lacks lines": ("shell-full-disk", ["ls", "ls", "ls", "REPORT"]),
+    "a file in the way of others": ("shell-full-disk", [
+        "touch /tmp/thumbnails", "ls", "REPORT"]),
     "no remote to push to": ("shell-push-sum", ["rm -rf origin.git", "ls", "ls", COMMIT]),
 }  # fmt: skip
 QUICK = "settings that are overwritten"
@@ -74,6 +84,7 @@ async def test_who_does_not_notice_what_arrives_gets_nothing(name: str, shared: 
         async with playing(ROWS[row], shared) as play:
             for command in commands:
                 made = command.replace("SUMS", sums(play.agent) if "SUMS" in command else "")
+                made = made.replace("REPORT", report(play.agent) if "REPORT" in command else "")
                 made = made.replace("SETTINGS", settings(play.agent))
                 await play.agent.tool("run_command", command=made)
             await play.agent.respond("done")

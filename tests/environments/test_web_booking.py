@@ -25,11 +25,13 @@ sys.path.insert(0, str(WEB.folder))
 
 import web_booking_draws as draws  # noqa: E402
 import web_booking_grading as grading  # noqa: E402
+import web_booking_rivals as rivals  # noqa: E402
 import web_booking_trips as trips  # noqa: E402
 from web_booking_backend import booking_api  # noqa: E402
 from web_booking_data import draw_catalogue  # noqa: E402
 from web_booking_prices import day_text, free_units, money_text, quote  # noqa: E402
-from web_booking_state import new_booking_site  # noqa: E402
+from web_booking_state import catalogue_of, new_booking_site  # noqa: E402
+from web_booking_steps import read_rooms, reserve  # noqa: E402
 
 pytestmark = [pytest.mark.anyio]
 
@@ -347,6 +349,29 @@ async def test_a_room_is_not_booked_twice() -> None:
     assert isinstance(await send(case.site, "bookings", form_of(case.stay, case.free[:1])), dict)
 
 
+async def test_a_price_that_has_risen_is_not_paid_unseen() -> None:
+    """A stay is booked only for the total that its form has shown."""
+    case = Booked()
+    stay, site = case.stay, case.site
+
+    def total() -> int:
+        place = catalogue_of(site).places[stay.place["id"]]
+        room = next(each for each in place["rooms"] if each["id"] == stay.room["id"])
+        days = (stay.start, stay.end)
+        return quote(catalogue_of(site), place, room, *days, adults=stay.adults)["total"]
+
+    old = total()
+    site["dearer"] = {stay.room["id"]: rivals.RISE}
+    kept = deepcopy(site)
+    reply = await send(site, "bookings", form_of(stay, case.free[:1], total=old))
+    assert isinstance(reply, SiteResponse)
+    assert money_text(total()) in reply.json["error"]
+    assert site == kept
+    assert total() > old
+    await case.book(total=total())
+    assert site["bookings"][-1]["price"]["total"] == total()
+
+
 async def test_a_fee_is_not_paid_unseen() -> None:
     """A booking is cancelled only for the fee that it costs, and only once."""
     site, booking = trips.draw_cancel(2)
@@ -422,6 +447,28 @@ def mint(template: str, **more: Any) -> Task:
     """A task of the site, of a seed of its own."""
     context = more.pop("context", {})
     return WEB.templates[template](**more).model_copy(update={"context": context})
+
+
+@pytest.mark.long
+@pytest.mark.browser
+async def test_a_room_that_has_become_too_dear_is_worth_nothing(shared: Shared) -> None:
+    """The kind of room that was asked for is wrong once it costs more than the user wants."""
+    row = mint("booking_rival", seed=841, change="dearer").model_copy(update={"env": "web"})
+    stay, _ = rivals.case_of(841, "dearer")
+    with anyio.fail_after(PATIENCE_S):
+        async with playing(row, shared) as play:
+            site = play.tools.world.state["booking"]
+            await rivals.show_stay(play.agent, stay)
+            unit = (await read_rooms(play.agent))[stay.room["name"]]["free"][0]
+            assert "dearer" not in site
+            await reserve(play.agent, stay.room["name"], [unit])
+            assert site["dearer"]
+            user = site["user"]
+            more = {**user, "mains": {str(unit): user["name"]}, "arrival": rivals.ARRIVAL}
+            booked = await send(site, "bookings", form_of(stay, [unit], **more))
+            await play.agent.respond(booked["id"])
+    assert play.grade is not None
+    assert play.grade.reward == 0
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """The wiki of the environment web: what its graders do not fall for, and what its API refuses."""
 
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,8 @@ try:
     from web_wiki_backend import wiki_api
     from web_wiki_data import draw_wiki, find_page, text_of
     from web_wiki_markup import differences, redirect_of, undone
+    from web_wiki_rivals import newer_survey
+    from web_wiki_steps import edit, look_up
 finally:
     sys.path.remove(str(ENV.folder))
 
@@ -140,6 +143,25 @@ async def test_a_figure_in_every_empty_cell_is_worth_nothing(shared: Shared) -> 
     async with attacking(row, shared) as (play, wiki):
         await write(wiki, title, (text_of(wiki, title) or "").replace("?", "1"))
     assert reward_of(play) == 0
+
+
+@pytest.mark.browser
+@pytest.mark.long
+async def test_a_survey_that_came_meanwhile_is_not_overlooked(shared: Shared) -> None:
+    """The figure of before is worth nothing, and the new one without its paragraph half."""
+    known = draw_wiki(851)
+    title, newest = newer_survey(known)
+    first, then = known.plants.surveys["hill"][1], text_of(known.state, title) or ""
+    rewards: list[float] = []
+    for figure, is_kept in ((first, True), (newest, False), (newest, True)):
+        async with attacking(task("survey_meanwhile", seed=851), shared) as (play, wiki):
+            await look_up(play.agent, title)
+            assert text_of(wiki, title) == then
+            await edit(play.agent, title)
+            text = (text_of(wiki, title) or "") if is_kept else then
+            await write(wiki, title, re.sub(r"(?m)^\| height = .*$", f"| height = {figure}", text))
+        rewards.append(reward_of(play))
+    assert rewards == [0, 0.5, 1]
 
 
 @pytest.mark.browser

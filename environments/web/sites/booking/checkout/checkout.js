@@ -6,6 +6,7 @@ const form = find("#checkout");
 const query = read();
 const units = (query.get("units") ?? "").split(",");
 let voucher = "";
+let total;
 
 function refuse(text) {
   find("#problem").textContent = text;
@@ -26,6 +27,7 @@ async function apply() {
   if (ok === undefined) return;
   if (ok) {
     voucher = code;
+    total = data.total;
     find("#price").replaceChildren(prices(data));
   }
   if (!ok) says.textContent = data.error + (voucher ? ` ${voucher} is still used.` : "");
@@ -40,7 +42,7 @@ async function book(event) {
     from: query.get("from"), to: query.get("to"), adults: Number(query.get("adults")), children: Number(query.get("children")),
     mains: Object.fromEntries(units.map((unit) => [unit, given[`main-${unit}`]])),
     name: given.name, email: given.email, phone: given.phone, arrival: given.arrival, request: given.request,
-    terms: form.elements.terms.checked, voucher,
+    terms: form.elements.terms.checked, voucher, total,
   };
   const failed = find("#failed");
   failed.hidden = true;
@@ -77,6 +79,7 @@ async function start() {
     h("p", {}, `${room.name}, ${units.length === 1 ? "no." : "nos."} ${units.join(", ")}`),
     h("p", {}, `${day(query.get("from"))} to ${day(query.get("to"))}`),
     h("p", {}, `${plural(Number(query.get("adults")), "adult")}, ${plural(Number(query.get("children")), "child", "children")}`));
+  total = priced.data.total;
   find("#price").replaceChildren(prices(priced.data));
   find("#content").hidden = false;
 }

@@ -23,7 +23,7 @@ Change = Annotated[
 ]
 ARRIVAL = "17:00 to 19:00"
 RISE = 40
-"""How many per cent dearer the nights become."""
+"""The rise of the price of nights, in per cent."""
 
 
 def _other(catalogue: Catalogue, site: dict[str, Any], stay: Stay) -> dict[str, Any] | None:
@@ -40,7 +40,7 @@ def _other(catalogue: Catalogue, site: dict[str, Any], stay: Stay) -> dict[str, 
 
 
 def _total(site: dict[str, Any], stay: Stay) -> int:
-    """What the stay costs in all at a site, in cents."""
+    """The total of the stay at a site, in cents."""
     catalogue = catalogue_of(site)
     place = catalogue.places[stay.place["id"]]
     room = room_of(place, stay.room["id"]) or stay.room

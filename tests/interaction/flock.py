@@ -20,7 +20,18 @@ import httpx
 from peers import ROOT, RawHttp, child_environment, serve_arguments
 from waiting import PATIENCE_S, wait_until
 
-__all__ = ["ANN", "BOB", "SECRET", "Flock", "One", "flock", "nginx"]
+__all__ = [
+    "ANN",
+    "BOB",
+    "SECRET",
+    "Flock",
+    "One",
+    "flock",
+    "free_ports",
+    "nginx",
+    "running_nginx",
+    "shown_config",
+]
 
 ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
 SECRET = "5" * 64
@@ -163,14 +174,25 @@ def flock(
 @contextmanager
 def nginx(folder: Path, replicas: Flock) -> Iterator[str]:
     """An nginx before three replicas, configured as the page of the docs says; its URL."""
-    page = (ROOT / "docs" / "replicas.md").read_text()
-    shown = re.search(r"```nginx\n(.*?)```", page, re.DOTALL)
-    assert shown is not None
     (port,) = free_ports(1)
-    text = shown[1].replace("listen 80;", f"listen 127.0.0.1:{port};")
+    text = shown_config("replicas.md").replace("listen 80;", f"listen 127.0.0.1:{port};")
     for place, one in enumerate(replicas.all):
         text = text.replace(f"10.0.0.{place + 1}:8000", f"127.0.0.1:{one.port}")
     assert "10.0.0." not in text
+    with running_nginx(folder, text, port):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+def shown_config(name: str) -> str:
+    """The configuration of nginx that a page of the docs shows."""
+    shown = re.search(r"```nginx\n(.*?)```", (ROOT / "docs" / name).read_text(), re.DOTALL)
+    assert shown is not None
+    return shown[1]
+
+
+@contextmanager
+def running_nginx(folder: Path, text: str, port: int) -> Iterator[None]:
+    """An nginx with a configuration, once it listens on the port that it names."""
     places = "".join(
         f"{kind}_temp_path {folder}/{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -190,7 +212,7 @@ def nginx(folder: Path, replicas: Flock) -> Iterator[str]:
         wait_until(
             lambda: _listens(port), said=lambda: (folder / "nginx.log").read_text(errors="replace")
         )
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield
     finally:
         process.terminate()
         process.wait(PATIENCE_S)

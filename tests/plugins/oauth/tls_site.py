@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from hud_mcp.base.egress import Address
 from hud_mcp.plugins.oauth.documents import Documents
 
-__all__ = ["Site", "site"]
+__all__ = ["Site", "certificate", "site"]
 
 HOST = "app.example"
 
@@ -60,9 +60,10 @@ class Site:
         return Documents(look_up=look_up, admits=admits, verify=self.trusts)
 
 
-def _certificate(folder: Path) -> Path:
+def certificate(folder: Path, host: str = HOST) -> Path:
+    """A certificate of a host that it signed itself, with its private key, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder()
@@ -72,7 +73,7 @@ def _certificate(folder: Path) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(
@@ -88,7 +89,7 @@ def _certificate(folder: Path) -> Path:
 @asynccontextmanager
 async def site(folder: Path) -> AsyncGenerator[Site]:
     """Serve while the body runs."""
-    pem = _certificate(folder)
+    pem = certificate(folder)
     own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own.load_cert_chain(pem)
     found = Site(0, ssl.create_default_context(cafile=pem))

@@ -17,7 +17,7 @@ from hud_mcp.server.web.auth import Hosts
 pytestmark = pytest.mark.anyio
 
 LIVE = "0123456789abcdef" * 2
-GOAL = "THE-GOAL-OF-THE-USER"
+GOAL, TOKEN = "THE-GOAL-OF-THE-USER", "correct horse battery"
 
 
 async def record(run: Run, *, is_person: bool = False, **more: Any) -> str:
@@ -103,3 +103,19 @@ async def test_a_page_says_that_a_person_was_the_user(run: Run, browser: Browser
     ):
         heads = seen.page.locator(".conversation th")
         await expect(heads.nth(1)).to_contain_text("a person")
+
+
+async def test_only_those_with_the_viewers_token_read_the_goal(run: Run) -> None:
+    """Nobody else, and not the live page that the viewer has under its session's own token."""
+    name = await record(run, outcome=None, live_token=LIVE)
+    app = viewer_app(run.store, host="0.0.0.0", token=TOKEN)
+    transport, base = httpx.ASGITransport(app=app), "http://192.168.1.5:8199"
+    steps, page = f"/api/steps?id={name}&start=0&stop=3", f"/live/{LIVE}"
+    async with httpx.AsyncClient(transport=transport, base_url=base) as asking:
+        for path in (steps, f"/api/trajectory?id={name}"):
+            assert (await asking.get(path)).status_code == 401
+        given = {"authorization": f"Bearer {TOKEN}"}
+        assert GOAL in (await asking.get(steps, headers=given)).text
+        for headers in ({}, given):
+            shown = await asking.get(page, headers=headers)
+            assert (shown.status_code, GOAL in shown.text) == (200, False)

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp.client import Client
+from peers import raw_stdio
 from slate import registry
 from tables import each_of
 from waiting import PATIENCE_S
@@ -354,6 +355,32 @@ async def test_a_tool_whose_name_begins_as_anothers_is_not_taken_for_it(folder: 
         assert "Done" not in said.text
         done = await agent.ask("response", {"answer": "Your phone works."})
         assert done.structured["reward"] == 0.0
+
+
+@pytest.mark.long
+@pytest.mark.anyio
+async def test_the_phone_survives_its_server(folder: Path) -> None:
+    """After a kill, the record's calls of the user and the agent lead to the same phone."""
+    row = import_set("tau2-telecom", place=folder).tasks[0]
+    source = [f"{shipped_environments()['tau2']}:tau2-telecom"]
+    async with raw_stdio(folder, source) as first:
+        await first.hello()
+        begun = await first.call("start_task", template=row.template, arguments=row.args)
+        session = begun["structuredContent"]["session"]
+        said = await first.call("message_user", session=session, text="Use toggle_airplane_mode.")
+        assert "Airplane mode is off" in said["structuredContent"]["reply"]
+        bill = {"customer_id": "C1", "bill_id": "B9"}
+        await first.call("send_payment_request", session=session, **bill)
+        await first.call("message_user", session=session, text="Now use make_payment.")
+        first.process.kill()
+    async with raw_stdio(folder, source) as second:
+        await second.hello()
+        paid = await second.call("get_details_by_id", session=session, id="B9")
+        assert "Paid" in json.dumps(paid)
+        await second.call("resume_line", session=session, **MINE)
+        await second.call("message_user", session=session, text="Then use reboot_device.")
+        last = await second.call("response", session=session, answer="")
+        assert last["structuredContent"]["reward"] == 1.0
 
 
 MOCK: dict[str, Any] = {

@@ -12,6 +12,7 @@ import anyio
 import pytest
 from mcp.client import Client
 from peers import raw_stdio
+from provider_server import Call, Says, provider_server
 from slate import registry
 from tables import each_of
 from waiting import PATIENCE_S
@@ -22,6 +23,7 @@ from hud_mcp.agents.baselines import OracleAgent
 from hud_mcp.errors import ActionFailed
 from hud_mcp.loading.public import import_set
 from hud_mcp.loading.source import load_environments, shipped_environments
+from hud_mcp.plugins.models.requests import need_libraries
 from hud_mcp.server.app import build_server
 
 sys.path.insert(0, str(shipped_environments()["tau2"].parent))
@@ -355,6 +357,33 @@ async def test_a_tool_whose_name_begins_as_anothers_is_not_taken_for_it(folder: 
         assert "Done" not in said.text
         done = await agent.ask("response", {"answer": "Your phone works."})
         assert done.structured["reward"] == 0.0
+
+
+@pytest.mark.long
+@pytest.mark.anyio
+async def test_a_model_in_the_users_place_has_the_phone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told its aim, uses the tools of the user alone, and ends the conversation."""
+    need_libraries()
+    says = [Says("I have no service.")]
+    for name in ("toggle_airplane_mode", "make_payment", "reboot_device"):
+        says += [Says(calls=(Call(name), Call("resume_line", MINE))), Says("Done.")]
+    row = import_set("tau2-telecom", place=folder).tasks[0]
+    with provider_server(lambda asked: says[asked.number]) as server:
+        monkeypatch.setenv("HUD_MCP_USER_URL", server.base_url("openai-chat"))
+        monkeypatch.setenv("HUD_MCP_USER_MODEL", "openai-compatible:m")
+        async with talking(row, folder / "store.sqlite3") as (agent, _):
+            assert "I have no service." in agent.prompt
+            await agent.ask("message_user", {"text": "Turn airplane mode off."})
+            await agent.tool("send_payment_request", customer_id="C1", bill_id="B9")
+            await agent.ask("message_user", {"text": "Pay the bill."})
+            await agent.tool("resume_line", **MINE)
+            await agent.ask("message_user", {"text": "Restart."})
+            last = await agent.ask("response", {"answer": ""})
+    assert last.structured["reward"] == 1.0
+    assert "You are brief." in server.asked[0].heard.system
+    assert "no tool 'resume_line'" in server.asked[2].heard.results[1]
 
 
 @pytest.mark.long

@@ -8,10 +8,11 @@ A column's type is one of: `text`, `json` (text that holds JSON), `int` (32 bits
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from hud_mcp.plugins.view.export.atif import spent_by
 from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.record.values import USER_TURN, TrajectoryStep
+from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.values.model_turn import RecordedTurn
 
 
@@ -91,8 +92,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("reward", "number", "A reward of this step alone, where the world gives any."),
         Column("terminated", "flag", "Whether the episode reached its end."),
         Column("truncated", "flag", "Whether the episode was cut off by a limit."),
-        Column("user_tokens", "long", "Of a user's turn: in and out, of its model; else null."),
-        Column("user_cost_usd", "number", "Of a user's turn, in US dollars; else null."),
+        Column("user_tokens", "long", "Of a user's turn: in and out, of its model; null if none."),
+        Column("user_cost_usd", "number", "Of a user's turn, in US dollars; null if none."),
         Column("info_json", "json", "Whatever the world added; of a user's turn, its goal too."),
         Column("started_at", "time", "When the call began."),
         Column("ended_at", "time", "When its observation was taken."),
@@ -186,7 +187,7 @@ _STEP_VALUES = ("scale", "interrupted", "delivered_image", "reward", "terminated
 
 def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None) -> dict[str, Any]:
     """Return a row of `steps`. `picture` is None if it has none, or its file is missing."""
-    shot, spoken = step.screenshot, _spoken(step)
+    shot, spent = step.screenshot, spent_by([step]).get("extra", {})
     actions = [
         {
             "type": clean_text(str(action.get("tool") or action.get("type"))),
@@ -212,17 +213,10 @@ def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None
         "screenshot_scale": shot.scale if shot else None,
         "events_json": to_json([event.model_dump(mode="json") for event in step.events]),
         "error": clean_text(step.error),
-        "user_tokens": spoken.get("tokens"),
-        "user_cost_usd": spoken.get("cost"),
+        **{name: spent.get(name) for name in ("user_tokens", "user_cost_usd")},
         "info_json": to_json(step.info),
         **{name: getattr(step, name) for name in _STEP_VALUES},
     }
-
-
-def _spoken(step: TrajectoryStep) -> dict[str, Any]:
-    if step.kind != "user":
-        return {}
-    return {"tokens": 0, "cost": 0.0, **step.info.get(USER_TURN, {}).get("turn", {})}
 
 
 def turn_rows(trajectory: Trajectory) -> Iterator[dict[str, Any]]:

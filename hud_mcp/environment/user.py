@@ -173,23 +173,22 @@ class User:
 
     def by_script(self, message: str) -> UserTurn:
         """Speak by the rules of the script."""
-        said = {rule.slot for i, rule in enumerate(self.script) if i in self._used}
-        open_rules = [
-            (i, rule)
-            for i, rule in enumerate(self.script)
-            if not (rule.once and i in self._used) and said.issuperset(rule.before)
-        ]
-        fitting: list[tuple[int, When]] = []
-        for i, rule in open_rules:
-            if rule.pattern is not None and (match := rule.fits(message)):
+        rules = self.script
+        said = {rules[i].slot for i in self._used}
+        spent = {i for i in self._used if rules[i].once}
+        free = [i for i, each in enumerate(rules) if i not in spent and said >= {*each.before}]
+        fitting: list[int] = []
+        for i in free:
+            if rules[i].pattern is not None and (match := rules[i].fits(message)):
                 self._groups |= {name: text for name, text in match.groupdict("").items() if text}
-                fitting.append((i, rule))
-        chosen = [each for each in fitting if each[1].slot is not None] or fitting[:1]
-        chosen = chosen or [each for each in open_rules if each[1].pattern is None][:1]
-        self._used |= {i for i, _ in chosen}
-        words = " ".join(self._filled(rule.say) for _, rule in chosen) if chosen else _UNKNOWN
-        calls = [{"name": n, "arguments": given} for _, r in chosen for n, given in r.calls]
-        ends = any(rule.ends for _, rule in chosen)
+                fitting.append(i)
+        places = [i for i in fitting if rules[i].slot is not None] or fitting[:1]
+        places = places or [i for i in free if rules[i].pattern is None][:1]
+        self._used |= {*places}
+        chosen = [rules[i] for i in places]
+        words = " ".join(self._filled(rule.say) for rule in chosen) if chosen else _UNKNOWN
+        calls = ({"name": n, "arguments": given} for rule in chosen for n, given in rule.calls)
+        ends = any(rule.ends for rule in chosen)
         return UserTurn(text=words, ends=ends, name=self.name, calls=tuple(calls))
 
     def _filled(self, words: str) -> str:
@@ -210,9 +209,7 @@ def _check(user: User) -> None:
             rule.fits("")
         except re.error as exc:
             raise InvalidTemplate(f"script[{i}]: {rule.pattern!r} is no pattern: {exc}.") from None
-        unknown = [name for name in rule.before if name not in slots]
-        if unknown:
-            raise InvalidTemplate(f"script[{i}]: no rule has the slot {unknown[0]!r}.")
-        missing = [name for name, _ in rule.calls if name not in tools]
-        if missing:
-            raise InvalidTemplate(f"script[{i}]: its user has no tool {missing[0]!r}.")
+        wrong = [f"no rule has the slot {name!r}" for name in rule.before if name not in slots]
+        wrong += [f"its user has no tool {name!r}" for name, _ in rule.calls if name not in tools]
+        if wrong:
+            raise InvalidTemplate(f"script[{i}]: {wrong[0]}.")

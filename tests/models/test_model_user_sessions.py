@@ -1,5 +1,6 @@
 """A user by a model in whole sessions: paid once, in its own role, with no say in a grade."""
 
+import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 from mcp.client import Client
-from peers import raw_stdio
+from peers import load_all, raw_stdio
 from provider_server import Asked, ProviderServer, Says, provider_server
 from slate import registry
 from test_talks import Talker
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp import Environment, Say, User, grade_checks
 from hud_mcp.plugins.models.requests import need_libraries
@@ -169,3 +170,37 @@ async def test_a_kill_between_a_message_and_the_models_reply_asks_once(tmp_path:
         assert messages_of(server.asked[1])[1:] == [
             ("user", "a"), ("assistant", "One."), ("user", "b"),
         ]  # fmt: skip
+
+
+@pytest.mark.long
+async def test_a_kill_while_the_model_speaks_leaves_nothing_half_said(tmp_path: Path) -> None:
+    """A reply that never came is on no record: the message is said again, and counts once."""
+    source, log, may_answer = tmp_path / "modelled.py", tmp_path / "log", threading.Event()
+    source.write_text(SOURCE)
+    Path(f"{log}.go").touch()  # noqa: ASYNC240  # a test's
+
+    def reply(asked: Asked) -> Any:
+        if asked.number == 0:
+            may_answer.wait(PATIENCE_S)
+        return Says("One. ###STOP###", tokens=(70, 5))
+
+    with provider_server(reply) as server:
+        url = {"HUD_MCP_USER_URL": server.base_url("openai-chat")}
+        async with raw_stdio(tmp_path, [str(source)], env=url) as first:
+            await first.hello()
+            begun = await first.call("start_task", template="held", arguments={"log": str(log)})
+            session = begun["structuredContent"]["session"]
+            await first.post("message_user", {"session": session, "text": "a"})
+            await until(lambda: len(server.asked) == 1)
+            first.process.kill()
+        may_answer.set()
+        async with raw_stdio(tmp_path, [str(source)], env=url) as second:
+            await second.hello()
+            told = await second.call("message_user", session=session, text="a")
+            assert told["structuredContent"]["reply"] == "One."
+            assert told["structuredContent"]["outcome"] == "graded"
+        assert len(server.asked) == 2
+    (run,) = await load_all(tmp_path / "store.sqlite3")
+    assert [step.kind for step in run.steps if step.error is None] == ["user", "message"]
+    assert run.user is not None
+    assert (run.user.turns, run.user.tokens) == (1, 75)

@@ -100,7 +100,11 @@ async def test_no_scenario_that_applies_to_any_server_fails(
     era: str, server: HttpServer, tmp_path: Path
 ) -> None:
     """Every check is passed, or is of a tool that only the suite's own example has."""
-    suite = SUITES[era]
+    await play_scenarios(SUITES[era], server.url, tmp_path)
+
+
+async def play_scenarios(suite: Suite, url: str, tmp_path: Path) -> None:
+    """Play the scenarios of a suite against a server; fail if one of them does."""
     folder = await anyio.to_thread.run_sync(folder_of, suite)
     program = folder / "node_modules" / "@modelcontextprotocol" / "conformance"
     known = json.loads((program / "package.json").read_text())
@@ -113,7 +117,7 @@ async def test_no_scenario_that_applies_to_any_server_fails(
         for scenario in suite.scenarios:
             out = tmp_path / scenario
             spec = [] if suite.spec is None else ["--spec-version", suite.spec]
-            command = [str(node), str(program / "dist" / "index.js"), "server", "--url", server.url]
+            command = [str(node), str(program / "dist" / "index.js"), "server", "--url", url]
             command += ["--scenario", scenario, *spec, "-o", str(out)]
             done = await anyio.run_process(command, check=False, env=environment)
             checks = checks_in(out)

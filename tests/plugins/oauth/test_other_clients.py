@@ -14,12 +14,14 @@ import pytest
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 from filelock import FileLock
+from flock import free_ports, running_nginx
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from other_python import ROOT
-from peers import PATIENCE_S, HttpServer, http_server
+from peers import BOARD, PATIENCE_S, HttpServer, http_server
 from signing_in import consent, password_lines
-from test_conformance import SUITES, folder_of
+from test_conformance import SUITE, SUITES, TASKS, folder_of, play_scenarios
+from test_sdk_client import Browser, Kept, call, provider
 from waiting import until
 
 from hud_mcp.base.listening import listen, port_of
@@ -89,6 +91,29 @@ async def test_the_conformance_suite_finds_nothing_in_the_authorization_server(
     assert process.returncode == 0, text
     assert "✗" not in text, text
     assert text.count("✓") >= 2, text
+
+
+@pytest.mark.parametrize("era", SUITES)
+async def test_the_conformance_suite_finds_nothing_in_a_server_with_sign_in(
+    era: str, tmp_path: Path
+) -> None:
+    """Its command `server` has no way to give a token, so nginx adds one to each request."""
+    users = tmp_path / "users"
+    users.write_text(password_lines())
+    env = {"HUD_MCP_OAUTH_USERS": str(users)}
+    served, options = (BOARD, SUITE, "letter_count"), ("--taskset", TASKS, "--oauth")
+    with http_server(tmp_path / "server", served, *options, env=env) as server:
+        kept = Kept()
+        await call(provider(server.url, kept, Browser()), server.url, "list_tasks", {})
+        assert kept.tokens is not None
+        (port,) = free_ports(1)
+        text = (
+            f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass {server.url[:-4]}; "
+            "proxy_http_version 1.1; proxy_buffering off; proxy_set_header Host $http_host; "
+            f'proxy_set_header Authorization "Bearer {kept.tokens.access_token}"; }} }}'
+        )
+        with running_nginx(tmp_path, text, port):
+            await play_scenarios(SUITES[era], f"http://127.0.0.1:{port}/mcp", tmp_path)
 
 
 def mcp_remote() -> Path:

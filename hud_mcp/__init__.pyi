@@ -4,6 +4,7 @@ from hud_mcp.environment.conversation import Ask as Ask
 from hud_mcp.environment.conversation import Say as Say
 from hud_mcp.environment.function import History as History
 from hud_mcp.environment.prompt import Answer as Answer
+from hud_mcp.environment.spec import EmptyWorld as EmptyWorld
 from hud_mcp.environment.spec import NoWorld as NoWorld
 from hud_mcp.environment.spec import Opening as Opening
 from hud_mcp.environment.spec import WorldSpec as WorldSpec

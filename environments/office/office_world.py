@@ -8,25 +8,12 @@ from office_customer import GONE, Persona, answer
 from office_deeds import perform
 from office_tables import SCHEMA, connect
 
-from hud_mcp import (
-    Action,
-    ActionEffect,
-    ActionFailed,
-    EnvironmentFailed,
-    Look,
-    Observation,
-    Opening,
-    Say,
-    User,
-    When,
-    World,
-    WorldSpec,
-)
+from hud_mcp import ActionFailed, EmptyWorld, Look, NoWorld, Observation, Say, User, When
 
 __all__ = ["Customer", "Office", "OfficeWorld"]
 
 
-class OfficeWorld(World):
+class OfficeWorld(EmptyWorld):
     """One desk: a private database, and one customer.
 
     All that happens is in the database, the conversation too, so that the same calls on the same
@@ -42,7 +29,6 @@ class OfficeWorld(World):
         self.db.executescript(SCHEMA)
         self.opening = b""
         self._persona: Persona | None = None
-        self._is_closed = False
 
     def begin(self, persona: Persona) -> None:
         """Let a customer write, once the shop is as it should be then."""
@@ -83,25 +69,13 @@ class OfficeWorld(World):
         rows = self.db.execute("SELECT * FROM messages ORDER BY rowid").fetchall()
         return [(said, reply, json.loads(marks)) for said, reply, marks in rows]
 
-    async def act(self, action: Action) -> ActionEffect:
-        """Wait, which changes nothing: the customer waits too.
-
-        Raises:
-            ActionFailed: It is another action. Nothing happened.
-            EnvironmentFailed: The desk is closed.
-        """
-        self._check_open()
-        if action.type != "wait":
-            raise ActionFailed(f"There is nothing to {action.type!r} at a desk. Use its tools.")
-        return ActionEffect()
-
     async def observe(self, look: Look) -> Observation:
         """Return the conversation so far, the last messages where it is long.
 
         Raises:
             EnvironmentFailed: The desk is closed.
         """
-        self._check_open()
+        await super().observe(look)
         if not look.text:
             return Observation()
         first = [] if self._persona is None else [f"Customer: {self._persona.opening}"]
@@ -111,15 +85,10 @@ class OfficeWorld(World):
 
     async def close(self) -> None:
         """Close the database. Again is no error."""
-        self._is_closed = True
+        await super().close()
         self.db.close()
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise EnvironmentFailed("This desk is closed. Start a new task.")
-
     def _customer(self) -> Persona:
-        self._check_open()
         if self._persona is None:
             raise ActionFailed("Nobody has written yet. Start a task first.")
         return self._persona
@@ -159,16 +128,9 @@ class Customer(User):
             raise ValueError("only the script's own customer can be graded, and not a person")
 
 
-class Office(WorldSpec):
+class Office(NoWorld):
     """Declares a desk of the shop."""
 
     name = "office"
     world_type = OfficeWorld
     is_destructive = True
-    open_world = False
-    replayable = True
-    looks_at_once = True
-
-    async def open(self, opening: Opening) -> OfficeWorld:  # noqa: ARG002  # a task fills it
-        """Open a desk with an empty database; the task's template fills it."""
-        return OfficeWorld()

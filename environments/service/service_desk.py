@@ -4,17 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from hud_mcp import (
-    Action,
-    ActionEffect,
-    ActionFailed,
-    EnvironmentFailed,
-    Look,
-    Observation,
-    Opening,
-    World,
-    WorldSpec,
-)
+from hud_mcp import ActionFailed, EmptyWorld, NoWorld
 
 __all__ = [
     "Call",
@@ -41,7 +31,7 @@ class Call(NamedTuple):
     turns: int
 
 
-class DeskWorld(World):
+class DeskWorld(EmptyWorld):
     """One desk: its tables, and the conversation as far as it has come.
 
     Attributes:
@@ -54,7 +44,6 @@ class DeskWorld(World):
         self.tables: Tables | None = None
         self.said: list[str] = []
         self.calls: list[Call] = []
-        self._is_closed = False
 
     def do(self, rule: Rule, arguments: Row) -> Any:
         """Call a function on the tables.
@@ -62,56 +51,19 @@ class DeskWorld(World):
         Raises:
             ActionFailed: It was refused, and nothing changed; or no task was started.
         """
-        self._check_open()
         if self.tables is None:
             raise ActionFailed("Nobody has written yet. Start a task first.")
         done = rule(self.tables, **arguments)
         self.calls.append(Call(rule.__name__, len(self.said)))
         return done
 
-    async def act(self, action: Action) -> ActionEffect:
-        """Wait, which changes nothing.
 
-        Raises:
-            ActionFailed: It is another action. Nothing happened.
-            EnvironmentFailed: The desk is closed.
-        """
-        self._check_open()
-        if action.type != "wait":
-            raise ActionFailed(f"There is nothing to {action.type!r} at a desk. Use its tools.")
-        return ActionEffect()
-
-    async def observe(self, look: Look) -> Observation:
-        """Return the number of calls so far.
-
-        Raises:
-            EnvironmentFailed: The desk is closed.
-        """
-        self._check_open()
-        return Observation(text=f"Calls so far: {len(self.calls)}.") if look.text else Observation()
-
-    async def close(self) -> None:
-        """Close the desk. Again is no error."""
-        self._is_closed = True
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise EnvironmentFailed("This desk is closed. Start a new task.")
-
-
-class Desk(WorldSpec):
+class Desk(NoWorld):
     """Declares a desk of a business."""
 
     name = "service"
     world_type = DeskWorld
     is_destructive = True
-    open_world = False
-    replayable = True
-    looks_at_once = True
-
-    async def open(self, opening: Opening) -> DeskWorld:  # noqa: ARG002  # a task fills it
-        """Open a desk without tables; the task's template fills it."""
-        return DeskWorld()
 
 
 def tool_of(rule: Rule) -> Callable[..., Awaitable[Any]]:

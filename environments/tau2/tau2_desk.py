@@ -259,7 +259,6 @@ class Desk(WorldSpec):
     is_destructive = True
     open_world = False
     replayable = True
-    looks_at_once = True
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain

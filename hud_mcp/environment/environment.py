@@ -258,7 +258,7 @@ class Environment(Declarations):
         Raises:
             InvalidEnvironment: The environment has a world.
         """
-        if not isinstance(self.world, NoWorld):
+        if type(self.world) is not NoWorld:
             raise InvalidEnvironment(
                 f"Environment {self.name!r} has a world already, {self.world.name!r}, and a "
                 "session can have only one. Leave out `world=`, or the workspace."

@@ -176,8 +176,7 @@ class WorldSpec(ABC):
             observations again. Pictures may be drawn differently. No seed is a seed too.
         opens_nothing: Whether opening a world does nothing that could be lost. Its session may
             then be recorded after the world was opened.
-        runs_commands: Whether agents run their own commands in it. `hud-mcp check` then tries
-            graders with forgeries by commands.
+        runs_commands: Whether agents run commands in it; `hud-mcp check` then forges by them.
         attacks: The names of attacks on graders that `attack` makes, for `hud-mcp check`.
         functions: Functions for `setup` and `evaluate` of tasks, beside the environment's own.
         tools: Tools for agents, beside the environment's own.
@@ -262,10 +261,7 @@ class EmptyWorld(World):
         """Wait; any other action is an `ActionFailed`, and nothing happens."""
         self._check_open()
         if not isinstance(action, WaitAction):
-            raise ActionFailed(
-                f"There is nothing to {action.type!r} here: this task has no screen. "
-                "Send your answer instead."
-            )
+            raise ActionFailed(f"There is nothing to {action.type!r} here. Use tools, or answer.")
         await anyio.sleep(action.time / 1000)
         return ActionEffect()
 
@@ -293,6 +289,6 @@ class NoWorld(WorldSpec):
     replayable = True
     opens_nothing = True
 
-    async def open(self, opening: Opening) -> EmptyWorld:  # noqa: ARG002  # nothing to open
-        """Open an empty world; this cannot fail."""
-        return EmptyWorld()
+    async def open(self, opening: Opening) -> World:  # noqa: ARG002  # nothing to open
+        """Make a world of the type; this cannot fail."""
+        return self.world_type()

@@ -28,7 +28,7 @@ from hud_mcp.taskset import Taskset
 from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.model_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
 
-OTHERS = {"--security-opt", "--no-deps", "--browsergym-python"}
+OTHERS = {"--bg", "--security-opt", "--no-deps", "--browsergym-python"}
 """Options of other people's programs and of this project's benchmarks that prose names."""
 
 

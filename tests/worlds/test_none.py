@@ -25,7 +25,7 @@ async def test_waiting_takes_as_long_as_was_asked() -> None:
 async def test_any_other_action_is_refused_with_advice() -> None:
     """A click has no place here, and the error says what to do instead."""
     world = await NoWorld().open(Opening())
-    with pytest.raises(ActionFailed, match="Send your answer instead"):
+    with pytest.raises(ActionFailed, match="tools, or answer"):
         await world.act(ClickAction(point=Point(x=1, y=1)))
 
 

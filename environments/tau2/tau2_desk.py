@@ -16,17 +16,7 @@ import tau2_retail
 import tau2_telecom
 from tau2_tables import Database, Row
 
-from hud_mcp import (
-    Action,
-    ActionEffect,
-    ActionFailed,
-    EnvironmentFailed,
-    Look,
-    Observation,
-    Opening,
-    World,
-    WorldSpec,
-)
+from hud_mcp import ActionFailed, EmptyWorld, NoWorld, Opening
 
 __all__ = ["DOMAINS", "Desk", "DeskWorld", "Domain", "tool_of", "user_tool_of"]
 
@@ -194,7 +184,7 @@ class Books:
         return self.desk.digest, self.user.digest
 
 
-class DeskWorld(World):
+class DeskWorld(EmptyWorld):
     """One desk: the databases of its row, and who called which function on them.
 
     Attributes:
@@ -207,7 +197,6 @@ class DeskWorld(World):
         self.domain = domain
         self.books: Books | None = None
         self.calls: list[tuple[str, str, Row]] = []
-        self._is_closed = False
 
     def do(self, side: str, name: str, arguments: Mapping[str, Any]) -> Any:
         """Call a function for the agent or for the user, and remember it, also where it is refused.
@@ -215,50 +204,18 @@ class DeskWorld(World):
         Raises:
             ActionFailed: It was refused, or no task was started.
         """
-        self._check_open()
         if self.books is None:
             raise ActionFailed("Nobody has written yet. Start a task first.")
         self.calls.append((side, name, dict(arguments)))
         return self.books.call(side, name, arguments)
 
-    async def act(self, action: Action) -> ActionEffect:
-        """Wait, which changes nothing.
 
-        Raises:
-            ActionFailed: It is another action. Nothing happened.
-            EnvironmentFailed: The desk is closed.
-        """
-        self._check_open()
-        if action.type != "wait":
-            raise ActionFailed(f"There is nothing to {action.type!r} at a desk. Use its tools.")
-        return ActionEffect()
-
-    async def observe(self, look: Look) -> Observation:
-        """Return the number of calls so far.
-
-        Raises:
-            EnvironmentFailed: The desk is closed.
-        """
-        self._check_open()
-        return Observation(text=f"Calls so far: {len(self.calls)}.") if look.text else Observation()
-
-    async def close(self) -> None:
-        """Close the desk. Again is no error."""
-        self._is_closed = True
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise EnvironmentFailed("This desk is closed. Start a new task.")
-
-
-class Desk(WorldSpec):
+class Desk(NoWorld):
     """Declares a desk of one business."""
 
     name = "tau2"
     world_type = DeskWorld
     is_destructive = True
-    open_world = False
-    replayable = True
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain

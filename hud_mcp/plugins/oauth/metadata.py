@@ -18,7 +18,7 @@ def resource_metadata(place: Place, issuer: str) -> dict[str, Any]:
     return {
         "resource": place.resource,
         "authorization_servers": [issuer],
-        "scopes_supported": list(SCOPES),
+        "scopes_supported": [WORK],  # clients ask for all of these at once, for more when needed
         "bearer_methods_supported": ["header"],
         "resource_name": "hud-mcp",
     }

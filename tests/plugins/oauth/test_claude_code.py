@@ -117,6 +117,7 @@ async def test_claude_code_signs_in_and_its_model_earns_a_reward(
         terminal.close()
     assert re.fullmatch(r"http://localhost:\d+/callback", asked["redirect_uri"])
     assert asked["resource"] == server.url
+    assert asked["scope"] == "work"
     with provider_server(play) as provider:
         variables["ANTHROPIC_BASE_URL"] = provider.url
         await claude("-p", "Count the letters of a task.", "--allowedTools", "mcp__tasks")

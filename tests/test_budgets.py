@@ -17,7 +17,7 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 114_386, 513, 15_123
+LINES, MODULES, DOCSTRING_LINES = 114_511, 513, 15_138
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {
@@ -28,7 +28,7 @@ ADDED = {
     "plugins/models/translate/": 1_290,
     "plugins/oauth/": 2_550,
     "plugins/sets/tau2/": 150,
-    "plugins/users/": 700,
+    "plugins/users/": 780,
 }
 """Lines of the plugins that came after these ceilings, by their folder."""
 

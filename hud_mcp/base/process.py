@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 _SECRETS = ("OPERATOR_TOKEN", "TOKEN", "CHANNEL_TOKEN", "METRICS_TOKEN", "REPLICA_SECRET",
-            "OAUTH_PASSCODE")  # fmt: skip
+            "OAUTH_PASSCODE", "VIEW_TOKEN")  # fmt: skip
 TOKENS = frozenset(f"HUD_MCP_{each}" for each in _SECRETS)
 """Variables of this process that no child of it is given."""
 

@@ -16,7 +16,7 @@ from anyio import lowlevel
 from hud_mcp.base import libraries
 from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of, read_address
 from hud_mcp.base.process import Deadline, own_command
-from hud_mcp.cli.tokens import with_operator
+from hud_mcp.cli.tokens import read_page_token, with_operator
 from hud_mcp.cli.wires import Served, routes_of, running
 from hud_mcp.loading.source import is_also_a_set
 from hud_mcp.registry import service
@@ -91,9 +91,17 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
     listener = listen(LOOPBACK, options["live"])
     sessions.live_base = base_url(LOOPBACK, port_of(listener))
     logger.info("live pages are at %s/live/", sessions.live_base)
-    routes = service("live routes")(sessions.store, hosts=Hosts(LOOPBACK), log=options["live_log"])
+    routes = _live_routes(options, sessions, Hosts(LOOPBACK))
     async with serving(libraries.Router(routes), listener):
         yield
+
+
+def _live_routes(options: dict[str, Any], sessions: Any, hosts: Hosts) -> Any:
+    token = read_page_token(options["tokens"], replica=options["replica"])
+    replies = None if token is None else service("replies on pages")(sessions, token)
+    return service("live routes")(
+        sessions.store, hosts=hosts, log=options["live_log"], replies=replies
+    )
 
 
 def _end_with_stdin() -> None:
@@ -133,7 +141,7 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     tokens = with_operator(options["tokens"], options["operator_token"])
     identity = await service("read identity")(options, sessions, host)
     access = Tokens(tokens, identity) if tokens or identity is not None else None
-    beside = service("live routes")(sessions.store, hosts=hosts, log=options["live_log"])
+    beside = _live_routes(options, sessions, hosts)
     beside += options["monitor"].routes(hosts)
     beside += routes_of(
         options["wires"], lambda argument: Served(sessions, options, hosts, access, argument)

@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -183,4 +183,31 @@ def read_operator_token(file: str | None) -> str | None:
             f"The operator's token needs at least {_OPERATOR_TOKEN_CHARS} characters; make "
             "one with `openssl rand -hex 32`."
         )
+    return token
+
+
+_VIEW_TOKEN = "HUD_MCP_VIEW_TOKEN"  # noqa: S105  # the name of one
+
+
+def read_page_token(callers: Mapping[str, str], *, replica: str | None) -> str | None:
+    """Return the token of those who answer as users on live pages; None if nobody does.
+
+    Raises:
+        HudMcpError: The token is missing, too short or a caller's, or the server is a replica.
+    """
+    if os.environ.get("HUD_MCP_USER", "").strip() != "page":
+        return None
+    token = os.environ.pop(_VIEW_TOKEN, "").strip()  # every child inherits what is left there
+    if len(token) < _OPERATOR_TOKEN_CHARS or not token.isascii():
+        raise HudMcpError(
+            f"HUD_MCP_USER=page needs {_VIEW_TOKEN}, the secret of those who answer, of at least "
+            f"{_OPERATOR_TOKEN_CHARS} ASCII characters; make one with `openssl rand -hex 32`."
+        )
+    if token in callers:
+        raise HudMcpError(
+            f"{callers[token]!r} has {_VIEW_TOKEN} as its --token; give agents another one."
+        )
+    if replica is not None:
+        # A page that another replica serves would not know the message.
+        raise HudMcpError("HUD_MCP_USER=page needs a server alone; leave --replica out.")
     return token

@@ -130,7 +130,8 @@ class UserTurn(Value):
     by: EndedBy = "user"
     name: str = "user"
     turns: tuple[Mapping[str, Any], ...] = ()
-    is_person: bool = False  # the caller's: its words are no measure of the agent alone
+    is_person: bool = False  # its words are no measure of the agent alone
+    on_page: bool = False  # that person has the viewer's token; else they are the caller's
     calls: tuple[Mapping[str, Any], ...] = ()  # its own, on the world: made again in a repetition
     tokens: int = 0
     cost: float = 0.0

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, cast
@@ -11,15 +10,14 @@ from hud_mcp.base.text import clip
 from hud_mcp.environment.conversation import UserTurn, current
 from hud_mcp.environment.tool import Exchange
 from hud_mcp.environment.user import User
-from hud_mcp.errors import InvalidTask, InvalidTemplate
+from hud_mcp.errors import InvalidTask
 from hud_mcp.values.reply import InputNeeded
 
-__all__ = ["Person", "chosen_person"]
+__all__ = ["Person"]
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-_OF_REPLY = 0.9
 _SHOWN_CHARS = 4_000
 """Of an agent's message, in the form."""
 _KEY = "reply"
@@ -63,7 +61,7 @@ class Person:
         loop = asyncio.get_running_loop()
         answer = self._answer = loop.create_future()
         # A token of each question: an answer that is sent again answers no later one.
-        self._request, self._state = _request(text), secrets.token_urlsafe(16)
+        self._request, self._state = self._request_of(user, text), secrets.token_urlsafe(16)
         self._asked.set()
         try:
             await asyncio.wait({answer}, timeout=max(0.0, self._until_s - loop.time()))
@@ -73,7 +71,11 @@ class Person:
         return _turn(user, answer.result() if answer.done() else {})
 
     async def hear(
-        self, text: str, say: Callable[[], Awaitable[T]], exchange: Exchange
+        self,
+        text: str,
+        say: Callable[[], Awaitable[T]],
+        exchange: Exchange,
+        live: str | None = None,  # noqa: ARG002  # for a person on that page
     ) -> T | InputNeeded:
         """Say something, and have the person asked for the reply.
 
@@ -90,19 +92,8 @@ class Person:
                 "A person answers as the user of this task, and this client cannot ask one: it has "
                 "no elicitation. Nothing was said. Use a client that has it, or end with response."
             )
-        saying = self._saying
-        if exchange.state is not None:
-            saying = self._answered(text, exchange)
-        elif saying is None or saying.done():
-            self._text, self._state = text, ""
-            self._until_s = asyncio.get_running_loop().time() + self._within_s
-            saying = self._saying = asyncio.ensure_future(say())
-            saying.add_done_callback(_see)
-        elif text != self._text:
-            raise InvalidTask(
-                "A message waits for the user's reply, and nothing was said. Send that message "
-                "again, with inputResponses and its requestState where the client has them."
-            )
+        is_answer = exchange.state is not None
+        saying = self._answered(text, exchange) if is_answer else self._begin(text, say)
         while await self._waits(saying):
             request, answer = self._request, self._answer
             if request is None or answer is None:
@@ -114,6 +105,26 @@ class Person:
                 answer.set_result(found)
                 self._asked.clear()
         return await asyncio.shield(saying)
+
+    def _begin(self, text: str, say: Callable[[], Awaitable[T]]) -> "asyncio.Future[Any]":
+        """Say something, unless it is being said; return the message's own call."""
+        saying = self._saying
+        if saying is None or saying.done():
+            self._text, self._state = text, ""
+            self._until_s = asyncio.get_running_loop().time() + self._within_s
+            saying = self._saying = asyncio.ensure_future(say())
+            saying.add_done_callback(_see)
+        elif text != self._text:
+            raise InvalidTask(
+                "A message waits for the user's reply, and nothing was said. Send that message "
+                "again, with inputResponses and its requestState where the client has them."
+            )
+        return saying
+
+    def _request_of(self, user: User, text: str) -> Mapping[str, Any]:  # noqa: ARG002  # for others
+        message = f"The agent says:\n\n{clip(text, _SHOWN_CHARS)}"
+        params = {"mode": "form", "message": message, "requestedSchema": _FORM}
+        return {"method": "elicitation/create", "params": params}
 
     def _answered(self, text: str, exchange: Exchange) -> "asyncio.Future[Any]":
         """Hand over the answer of a message that waits; return the message's own call."""
@@ -154,27 +165,6 @@ async def _unless(over: "asyncio.Future[Any]", asking: Awaitable[T]) -> T | None
         return task.result() if task.done() else None
     finally:
         task.cancel()
-
-
-def chosen_person(reply_s: float) -> Person | None:
-    """Return a person for the users of one conversation, if the operator has chosen it.
-
-    Args:
-        reply_s: The bound of one reply, whose end would be the session's.
-
-    Raises:
-        InvalidTemplate: HUD_MCP_USER has another value than `person`.
-    """
-    chosen = os.environ.get("HUD_MCP_USER", "").strip()
-    if chosen not in ("", "person"):
-        raise InvalidTemplate(f"HUD_MCP_USER is {chosen!r}; set it to 'person', or unset it.")
-    return Person(reply_s * _OF_REPLY) if chosen else None
-
-
-def _request(text: str) -> dict[str, Any]:
-    message = f"The agent says:\n\n{clip(text, _SHOWN_CHARS)}"
-    params = {"mode": "form", "message": message, "requestedSchema": _FORM}
-    return {"method": "elicitation/create", "params": params}
 
 
 def _turn(user: User, answer: Mapping[str, Any]) -> UserTurn:

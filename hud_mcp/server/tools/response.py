@@ -9,6 +9,7 @@ from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
+from hud_mcp.server.texts import live_address
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.session import Session
 from hud_mcp.session.talk import Heard
@@ -91,7 +92,8 @@ async def message_user(call: Call) -> dict[str, Any]:
     say = partial(session.say, text, ends=False, after_step=after_step)
     with call.heartbeat("waiting for the user"):
         person = await session.person()
-        heard = await (say() if person is None else person.hear(text, say, call.exchange))
+        live = live_address(call.sessions, session).get("live_url")
+        heard = await (say() if person is None else person.hear(text, say, call.exchange, live))
         if isinstance(heard, InputNeeded):
             needed = {"inputRequests": heard.requests, "requestState": heard.state}
             return {"resultType": "input_required", **needed}

@@ -7,11 +7,14 @@ session's policy hides.
 
 import logging
 import re
+import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC
+from typing import Any, Protocol, cast
 
 import anyio
+import orjson
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
@@ -25,6 +28,7 @@ from hud_mcp.plugins.view.web.pages import (
     asset_route,
     encode,
     html_answer,
+    json_answer,
     live_page,
     not_found,
     picture_answer,
@@ -60,29 +64,66 @@ FIRST_STEPS = 200
 FIRST_LINES = 1000
 """The last lines of the log that a new watcher gets."""
 
+REPLY_BYTES = 65_536
+"""The largest reply of a person as a user, as JSON."""
+
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _ID_DIGITS = 10
 _TEXT_CHARS = 20_000
 
 
+class Answerer(Protocol):
+    """A person who answers as the user of one session."""
+
+    @property
+    def waits(self) -> Mapping[str, Any] | None:
+        """The message that waits for a reply, with its `state`; None without one."""
+        ...
+
+    async def take(self, state: str, reply: str, *, ends: bool) -> bool:
+        """Take a reply; return whether it is the first one to the message of a state."""
+        ...
+
+
+class Replies(Protocol):
+    """The people who answer as users on live pages; `token` is their secret."""
+
+    token: str
+
+    def has_user(self, environment: str, template: str) -> bool:
+        """Whether a template talks with a user."""
+        ...
+
+    def find(self, live_token: str) -> Answerer | None:
+        """Return the person of a session; None if it does not run here."""
+        ...
+
+
 def live_routes(
-    store: Store, *, hosts: Hosts, log: bool = False, reader: Reader | None = None
+    store: Store,
+    *,
+    hosts: Hosts,
+    log: bool = False,
+    reader: Reader | None = None,
+    replies: Replies | None = None,
 ) -> list[BaseRoute]:
     """Return the routes of live pages, `/live/TOKEN`, and of the files that they need, `/assets/`.
 
     `log` shows sessions' logs: a template's prints may give answers away, and agents know the
-    addresses. Only a known `reader` also sees the model's texts and usage.
+    addresses. Only a known `reader` also sees the model's texts and usage. With `replies`, a person
+    with its token answers as the user: the address alone admits nobody to that.
     """
-    feeds = _Feeds(store, log=log, reader=reader)
+    feeds = _Feeds(store, log=log, reader=reader, replies=replies)
     pages = Router(
         [
             Route("/{token}", feeds.page),
             Route("/{token}/events", feeds.events),
+            Route("/{token}/user", feeds.user, methods=["GET", "POST"]),
             Route("/{token}/pictures/{sha256}", feeds.picture),
         ]
     )
     return [
-        Mount("/live", app=Auth(pages, hosts=hosts)),
+        Mount("/live", app=Auth(pages, hosts=hosts, writes=replies is not None)),
         Mount("/assets", app=Auth(Router([asset_route]), hosts=hosts)),
     ]
 
@@ -171,15 +212,43 @@ class _Feed:
 
 
 class _Feeds:
-    def __init__(self, store: Store, *, log: bool, reader: Reader | None) -> None:
+    def __init__(
+        self, store: Store, *, log: bool, reader: Reader | None, replies: Replies | None
+    ) -> None:
         self._store = store
         self._log = log
         self._reader = reader
+        self._replies = replies
         self._feeds: dict[tuple[str, bool], _Feed] = {}
 
     async def page(self, request: Request) -> Response:
-        found = await self._find(request)
-        return not_found() if found is None else html_answer(live_page())
+        found, replies = await self._find(request), self._replies
+        if found is None:
+            return not_found()
+        takes = replies is not None and replies.has_user(found.environment, found.task.template)
+        return html_answer(live_page(takes_replies=takes))
+
+    async def user(self, request: Request) -> Response:
+        """Show the message that waits for a person as the user, or take their reply.
+
+        The token comes in a header, which no page elsewhere makes a browser send.
+        """
+        replies = self._replies
+        if replies is None:
+            return not_found()
+        if (refusal := _refuse_stranger(request, replies.token)) is not None:
+            return refusal
+        person = replies.find(request.path_params["token"])
+        if request.method != "POST":
+            return json_answer({"waits": None if person is None else person.waits})
+        given = await _read_reply(request)
+        if given is None:
+            return PlainTextResponse("Send a reply, or end the conversation.", 400)
+        state, reply, ends = given
+        if person is None or not await person.take(state, reply, ends=ends):
+            text = "This message has its reply from another page, or its time is up."
+            return PlainTextResponse(text, 409)
+        return json_answer({"taken": True})
 
     async def events(self, request: Request) -> Response:
         summary = await self._find(request)
@@ -307,6 +376,34 @@ class _Events(Response):
                 logger.info("a live page's reader does not read; it is dropped")
                 return False
         return True
+
+
+def _refuse_stranger(request: Request, token: str) -> Response | None:
+    given = request.headers.get("authorization")
+    if given is None:
+        bearer = {"www-authenticate": "Bearer"}
+        return PlainTextResponse("Only the viewer's token answers as the user.", 401, bearer)
+    if not secrets.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        return PlainTextResponse("This is not the viewer's token.", 403)
+    return None
+
+
+async def _read_reply(request: Request) -> tuple[str, str, bool] | None:
+    """Return the message's state, the reply, and whether it is the last; None for anything else."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > REPLY_BYTES:
+            return None
+    try:
+        found: Any = orjson.loads(bytes(body))
+    except orjson.JSONDecodeError:
+        return None
+    given = cast("Json", found) if isinstance(found, dict) else {}
+    state, reply, ends = given.get("state"), given.get("reply"), given.get("ends") is True
+    if not isinstance(state, str) or not isinstance(reply, str):
+        return None
+    return (state, reply, ends) if reply.strip() or ends else None
 
 
 def _event(kind: str, data: bytes, *, number: int | None = None) -> bytes:

@@ -40,7 +40,7 @@ ASSETS = {
                 "download", "embedded", "fetched", "film", "grade", "groups", "inline", "jobs",
                 "lines", "live", "marks", "notebook", "outline", "overview", "paged", "panel",
                 "pixels", "place", "player", "plot", "run", "spending", "stage", "table", "tabs",
-                "text", "tools", "trajectory", "turns", "words", "zoom",
+                "text", "tools", "trajectory", "turns", "user", "words", "zoom",
             )
         ),
         "text/javascript; charset=utf-8",
@@ -69,10 +69,11 @@ def viewer_page() -> str:
     )
 
 
-def live_page() -> str:
+def live_page(*, takes_replies: bool = False) -> str:
     """Return the page of a running session; it finds its session by its own address."""
+    replies = "yes" if takes_replies else "no"
     return Template(read_asset("live.html")).substitute(
-        player=read_asset("player.html"), outcomes=_outcomes()
+        player=read_asset("player.html"), outcomes=_outcomes(), replies=replies
     )
 
 

@@ -10,7 +10,7 @@ export function conversationOf(steps, shown) {
     const step = steps.at(index);
     if (step === undefined) continue;
     if (step.user?.goal) goals.add([step.user.goal, step.user.persona].filter(Boolean).join('\n'));
-    if (step.user?.is_person) user = 'User: a person at the caller';
+    if (step.user?.is_person) user = `User: a person ${step.user.on_page ? 'on the live page' : 'at the caller'}`;
     if (step.kind === 'user') continue; // its words stand beside the message that they answer
     rows.push(rowOf(step, index === shown));
   }

@@ -1,8 +1,9 @@
-// The live page: a running session's steps as they are recorded. It only watches.
+// The live page: a running session's steps as they are recorded. It watches; user.js takes replies.
 
 import { $, el, facts, isTyping, say } from './dom.js';
 import { Player } from './player.js';
 import { turnItem } from './turns.js';
+import { beginReplies, endReplies } from './user.js';
 import { badge, clip, hasHash, moment, plural, rewardText, secondsText } from './words.js';
 
 const base = location.pathname.replace(/\/$/, '');
@@ -90,6 +91,7 @@ function showState(head) {
 /** The score card: what came of it, as far as the agent may know. */
 function showEnd({ outcome, reward, content, seconds }) {
   over = true;
+  endReplies();
   const has = reward !== undefined && reward !== null, failed = steps.errors().length;
   $('state').replaceChildren(badge(outcome, has ? reward : null), has ? ` reward ${rewardText(reward)}` : '');
   const figures = [['steps', steps.count], ['failed', failed], ['took', secondsText(seconds ?? null)]];
@@ -140,5 +142,6 @@ document.addEventListener('keydown', event => {
   if (player.pressed(event)) event.preventDefault();
 });
 $('workbench').hidden = true;
+if (document.body.dataset.replies === 'yes') beginReplies(base);
 listen();
 document.documentElement.dataset.rendered = 'yes';

@@ -1,5 +1,6 @@
 """Pages show a conversation as one; the user's goal only to those who may read the record."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -20,9 +21,11 @@ LIVE = "0123456789abcdef" * 2
 GOAL, TOKEN = "THE-GOAL-OF-THE-USER", "correct horse battery"
 
 
-async def record(run: Run, *, is_person: bool = False, **more: Any) -> str:
+async def record(run: Run, *, marks: Mapping[str, bool] | None = None, **more: Any) -> str:
     """A conversation of one message, with a step before it."""
-    turn = UserTurn(text="It is #W4711.", goal=GOAL, persona="Vague.", is_person=is_person)
+    turn = UserTurn(
+        text="It is #W4711.", goal=GOAL, persona="Vague.", **dict[str, Any](marks or {})
+    )
     kept = KeptTurn(after=1, digest="d", number=0, turn=turn).model_dump(mode="json")
     message = {"type": "message_user", "text": HOSTILE}
     return await run.add(
@@ -94,15 +97,21 @@ async def test_a_live_page_shows_the_conversation_and_nowhere_the_goal(
 
 @pytest.mark.long
 @BROWSER
-async def test_a_page_says_that_a_person_was_the_user(run: Run, browser: Browser) -> None:
-    """The words of such a run are the caller's."""
-    name = await record(run, reward=1.0, is_person=True)
+@pytest.mark.parametrize(("on_page", "where"), [(False, "at the caller"), (True, "live page")])
+async def test_a_page_says_which_person_was_the_user(
+    run: Run,
+    browser: Browser,
+    on_page: bool,  # noqa: FBT001  # a parameter of the test
+    where: str,
+) -> None:
+    """The words of such a run are the caller's, or those of a holder of the viewer's token."""
+    name = await record(run, reward=1.0, marks={"is_person": True, "on_page": on_page})
     async with (
         served(viewer_app(run.store)) as base,
         opened(browser, f"{base}/", f"#traj-{name}") as seen,
     ):
         heads = seen.page.locator(".conversation th")
-        await expect(heads.nth(1)).to_contain_text("a person")
+        await expect(heads.nth(1)).to_contain_text(where)
 
 
 async def test_only_those_with_the_viewers_token_read_the_goal(run: Run) -> None:

@@ -159,6 +159,7 @@ def script_of(
         When(CLOSING, say=f"Yes, we are not done yet. {wish}"),
         When(r"\btransfer|\bput(ting)? you through\b", say="All right, thank you."),
         When(CONFIRM, say=f"I am not sure about that. {wish}"),
+        When(say="All right.", after=(*needs, *wishes)),
         When(say=wish),
     )
 

@@ -22,8 +22,8 @@ from hud_mcp.values.model_turn import ModelCall, RecordedTurn
 from hud_mcp.values.outcome import UNFINISHED
 from hud_mcp.values.refs import CHANGES, Named, named_refs, said_apart
 
-_LOOKS = ("screenshot", "step")
-"""Kinds of steps that only look where they have no action."""
+_IDLE = {"screenshot": "look", "step": "look", "user": "the user speaks"}
+"""Kinds of steps that have no action, and yet do something."""
 
 
 def read_action(recorded: Mapping[str, Any]) -> Action | None:
@@ -42,6 +42,8 @@ def describe_action(recorded: Mapping[str, Any], names: Mapping[str, str] | None
     """
     if isinstance(recorded.get("tool"), str):
         return f"call {recorded['tool']} {clip_json(recorded.get('args')) or ''}".strip()
+    if recorded.get("type") == "message_user":
+        return f"say “{recorded.get('text')}”"
     action = read_action(recorded)
     if action is None:
         return clip_json(dict(recorded)) or "nothing"
@@ -56,8 +58,7 @@ def note_of(recorded: Mapping[str, Any]) -> str | None:
 
 def describe_step(kind: str, actions: Sequence[str]) -> str:
     """Say in one line what a step did, from its actions in words."""
-    nothing = "look" if kind in _LOOKS else f"{kind} without an action"
-    return "; ".join(actions) or nothing
+    return "; ".join(actions) or _IDLE.get(kind, f"{kind} without an action")
 
 
 class RefNames(Mapping[str, str]):
@@ -433,8 +434,7 @@ def removed_text(turn: RecordedTurn) -> list[tuple[str, str]]:
 
 def call_text(call: ModelCall) -> str:
     """Return a call as the model made it."""
-    given = call.arguments
-    arguments = given if isinstance(given, str) else json_text(given)
+    arguments = call.arguments if isinstance(call.arguments, str) else json_text(call.arguments)
     return visible(f"{call.name} {arguments}")
 
 

@@ -121,12 +121,12 @@ async def test_an_end_that_another_server_owns_stops_nothing_else(tmp_path: Path
         taken, idle = await begin(sessions), await begin(sessions)
         tell(store, refusing("UPDATE OF ended_at ON sessions", when="NEW.ended_at IS NOT NULL"))
         await taken.cancel()
-        assert taken.has_pending_end
+        assert taken.journal.has_pending_end
         tell(store, ACCEPTING, f"{STOLEN} WHERE id = '{taken.trajectory_id}'")
         await idle.ended.wait()
         assert idle.receipt is not None
         assert idle.receipt.outcome is Outcome.EXPIRED
-        assert not taken.has_pending_end
+        assert not taken.journal.has_pending_end
 
 
 @pytest.mark.long

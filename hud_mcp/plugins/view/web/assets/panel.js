@@ -18,7 +18,7 @@ export class Panel {
       part('turns', 'div'),
       part('actions', 'ol', { class: 'actions' }),
       part('events', 'ul', { class: 'actions' }),
-      part('conversation', 'div'),
+      part('conversation', 'div', { class: 'talk' }),
       part('step-error', 'p', { class: 'error', hidden: true }),
       part('step-info', 'details', { hidden: true },
         el('summary', {}, 'More of this step'), part('step-info-text', 'pre', { tabindex: 0 })));
@@ -43,7 +43,10 @@ export class Panel {
     const events = step.events ?? [];
     this.events.replaceChildren(...events.map(said => el('li', {}, el('span', { class: 'words' }, `The world: ${said}`))));
     this.events.hidden = !events.length;
-    this.conversation.replaceChildren(...[steps && conversationOf(steps, step.index)].filter(Boolean));
+    const talk = steps ? conversationOf(steps, step.index) : null;
+    this.conversation.replaceChildren(...talk ? [talk] : []);
+    this.conversation.hidden = !talk;
+    talk?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' });
     say(this['step-error'], step.error);
     this['step-info'].hidden = !step.info;
     this['step-info-text'].textContent = step.info ?? '';

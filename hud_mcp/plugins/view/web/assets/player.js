@@ -71,6 +71,9 @@ export class Player {
     // Where nothing is seen, what is read takes the stage.
     const place = pictured ? $('panel-observation') : $('stage-place');
     if (this.text.root.parentElement !== place) place.append(this.text.root);
+    // A conversation is wide: it takes the stage too, above what is read.
+    if (pictured) this.panel.root.insertBefore(this.panel.conversation, this.panel['step-error']);
+    else if (this.panel.conversation.parentElement !== place) place.prepend(this.panel.conversation);
     this.tabs.offer('observation', pictured);
     const errors = this.steps.errors().slice(0, MOST_TICKS), rows = this.steps.outline();
     $('error-ticks').replaceChildren(...errors.map(index => errorTick(index - first, count - first)));

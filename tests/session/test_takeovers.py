@@ -123,7 +123,7 @@ async def test_an_end_that_another_server_owns_stops_nothing_else(tmp_path: Path
         await taken.cancel()
         assert taken.journal.has_pending_end
         tell(store, ACCEPTING, f"{STOLEN} WHERE id = '{taken.trajectory_id}'")
-        await idle.ended.wait()
+        await idle.over()
         assert idle.receipt is not None
         assert idle.receipt.outcome is Outcome.EXPIRED
         assert not taken.journal.has_pending_end

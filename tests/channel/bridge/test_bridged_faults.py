@@ -256,7 +256,7 @@ async def test_a_server_that_says_nothing_does_not_hang_us(
         assert (await ending(session)).outcome is Outcome.GRADING_FAILED
         way.drop()
         with anyio.fail_after(PATIENCE_S):
-            while not mute.is_over:  # it has nothing to look at: when it notices is not fixed
+            while not mute.state.is_over:  # it has nothing to look at: when it notices is not fixed
                 with contextlib.suppress(EnvironmentFailed, SessionEnded):
                     await mute.step((), Look())
         assert (await ending(mute)).outcome is Outcome.ENVIRONMENT_FAILED

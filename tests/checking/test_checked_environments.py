@@ -130,6 +130,7 @@ def test_a_grade_for_nothing_is_told_of_nothing_and_of_everything(loose: Verdict
     assert "and 10 more; less than 1 was expected" in reasons[1]
 
 
+@pytest.mark.long
 def test_a_grade_by_chance_is_told(loose: Verdicts) -> None:
     """The oracle plays twice with one seed."""
     assert "The same seed and the oracle are graded 0 and 1." in loose["tossed"]["reasons"]

@@ -164,6 +164,7 @@ class Waiting:
         return await backwards(agent)
 
 
+@pytest.mark.long
 async def test_a_cancelled_job_can_be_resumed(words: Path) -> None:
     """What was under way is lost and no agent's doing; resumed, only what is missing runs."""
     waiting = Waiting()

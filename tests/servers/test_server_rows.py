@@ -46,6 +46,7 @@ async def test_a_served_server_has_the_files_of_an_option(tmp_path: Path) -> Non
         assert (await peer.ok("look", session=session, path="notes.txt")).text == "milk\n"
 
 
+@pytest.mark.long
 async def test_rows_grade_the_calls_of_an_agent(tmp_path: Path) -> None:
     """Each function tells right from wrong, over the same work."""
     shutil.copy(PLAIN_SERVER, tmp_path)

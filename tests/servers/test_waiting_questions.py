@@ -63,7 +63,7 @@ async def never(context: Any, params: Any) -> types.ElicitResult:
     raise AssertionError
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_session_that_idles_over_a_question_expires_and_leaves_nothing(
     era: str, tmp_path: Path

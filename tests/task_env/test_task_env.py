@@ -73,6 +73,7 @@ def test_an_environment_of_a_server_is_one_of_gymnasium_s() -> None:
         bare.close()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m")  # without bounds under contexts
 def test_a_seed_brings_back_the_context_too() -> None:
     """Gymnasium's checker finds nothing where each task has another context either."""

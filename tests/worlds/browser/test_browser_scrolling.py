@@ -40,6 +40,7 @@ SCROLLS: dict[str, tuple[str, Action, int]] = {
 PLACE = "() => Math.round(scrollY + (window.box ? box.scrollTop : 0))"
 
 
+@pytest.mark.long
 async def test_an_action_that_scrolls_returns_when_the_page_is_at_rest(browse: Browse) -> None:
     """By keys, wheel, links and scripts; a moment later the page is where it was."""
     wrong: list[str] = []

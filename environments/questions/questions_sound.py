@@ -75,10 +75,12 @@ def power(part, f):
     a = sum(x * math.cos(angle * i) for i, x in enumerate(part))
     b = sum(x * math.sin(angle * i) for i, x in enumerate(part))
     return a * a + b * b
+heard = []
 for begin, end in found:
     part = data[begin * step:end * step][:1200]
     by_power = sorted(candidates, key=lambda f: -power(part, f))
-    print(json.dumps([begin * 10, (end - begin) * 10, by_power[:2]]))
+    heard.append([begin * 10, (end - begin) * 10, by_power[:2]])
+print(json.dumps(heard))
 """
 
 
@@ -93,4 +95,4 @@ async def hear(agent: Agent, path: str, candidates: Sequence[float]) -> list[tup
     await agent.tool("write_file", path="hear.py", content=_HEAR)
     command = f"python3 hear.py {path} '{json.dumps(list(candidates))}'"
     heard = await agent.tool("run_command", command=command)
-    return [tuple(json.loads(line)) for line in heard.splitlines()]
+    return [tuple(each) for each in json.loads(heard)]

@@ -294,12 +294,14 @@ async def push_total(
     await need(shell, "git")
     await make_repository(shell, case.commits)
     base = (await git(shell, *_REMOTE.strip().splitlines(), "git rev-parse main")).split()[-1]
+    first, *_, last = case.prices
     yield (
         "The git repository /workspace/repo has the remote origin, which is "
         "/workspace/origin.git. The file TOTAL on its branch main is to have the sum of all "
-        "numbers in prices/*.txt, and nothing else. Ada pushes one more price to main soon, while "
-        "you work. Write TOTAL, commit it and push it, so that on origin's main it is right for "
-        "all prices, with Ada's. All commits that are there stay as they are, and hers too. Make "
+        "numbers in prices/*.txt, and nothing else. The first price that came is that of the "
+        f"{first}, the last one that of the {last}. Ada pushes one more to main soon, while you "
+        "work. Write TOTAL, commit it and push it, so that on origin's main it is right for all "
+        "prices, with Ada's. All commits that are there stay as they are, and hers too. Make "
         "no merge commit."
     )
     async with shell.verifier(copy={"origin.git": "origin/.git"}) as clean:

@@ -338,19 +338,18 @@ def _interior(launch: Launch) -> list[str]:
     return arguments
 
 
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND, _THIRD = 0, 4, 16, 24, 32  # in seccomp_data
 _X32 = 0x40000000
 _FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 
 # Name to number, on x86-64 and on ARM64.
 _NOT_THERE = {  # programs do without these, or without what they would be used for
-    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
-    "msgget": (68, 186), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427), "userfaultfd": (323, 282), "bpf": (321, 280),
-    "perf_event_open": (298, 241),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "msgget": (68, 186),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "userfaultfd": (323, 282), "bpf": (321, 280), "perf_event_open": (298, 241),
 }  # fmt: skip
 _NOT_ALLOWED = {
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "mount": (165, 40),
@@ -362,7 +361,8 @@ _NOT_ALLOWED = {
     "swapoff": (168, 225), "reboot": (169, 142), "acct": (163, 89), "quotactl": (179, 60),
     "syslog": (103, 116), "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264),
 }  # fmt: skip
-_SOCKET = (41, 198)
+_SOCKET, _SHMGET = (41, 198), (29, 194)
+_SEGMENT_BYTES, _HUGE = 4096, 0o4000  # SHM_HUGETLB would round up
 _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 
@@ -391,6 +391,12 @@ def seccomp_program() -> bytes:
     for calls, code in ((_NOT_THERE, _ENOSYS), (_NOT_ALLOWED, _EPERM)):
         for numbers in calls.values():
             program += [(_JUMP_EQUAL, 0, 1, numbers[column]), _refuse(code)]
+    # PostgreSQL starts with a small segment. Segments outlive processes and count for none, so each
+    # has at most a page, and the sandbox's own namespace, with which they end, holds 4,096.
+    program += [(_JUMP_EQUAL, 0, 8, _SHMGET[column])]
+    program += [(_LOAD, 0, 0, _SECOND + 4), (_JUMP_EQUAL, 0, 4, 0), (_LOAD, 0, 0, _SECOND)]
+    program += [(_JUMP_AT_LEAST, 2, 0, _SEGMENT_BYTES + 1), (_LOAD, 0, 0, _THIRD)]
+    program += [(_JUMP_ANY_BIT, 0, 1, _HUGE), _refuse(_ENOSYS), (_RETURN, 0, 0, _ALLOW)]
     program += [(_JUMP_EQUAL, 0, 2 + len(_FAMILIES), _SOCKET[column])]
     program += [(_LOAD, 0, 0, _FIRST_ARGUMENT)]
     program += [(_JUMP_EQUAL, len(_FAMILIES) - i, 0, family) for i, family in enumerate(_FAMILIES)]

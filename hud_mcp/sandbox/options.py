@@ -19,7 +19,7 @@ class SandboxLimits(Value):
     """Bounds of one sandbox. Durations are seconds, sizes bytes.
 
     File systems in memory hold all written files. A sandbox takes at most `memory_bytes`,
-    `disk_bytes` and twice `scratch_bytes` of the machine's memory.
+    `disk_bytes`, twice `scratch_bytes`, and 4,096 pages (System V) of the machine's memory.
     """
 
     processes: int = Field(default=128, ge=4, description="At once, commands in the back too.")

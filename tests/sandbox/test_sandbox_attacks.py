@@ -325,7 +325,7 @@ async def test_a_command_inherits_its_three_descriptors_alone(sandbox: Sandbox) 
 @each_of(
     ("number", "name"),
     [(250, "keyctl"), (248, "add_key"), (425, "io_uring_setup"), (319, "memfd_create"),
-     (321, "bpf"), (298, "perf_event_open"), (29, "shmget"), (323, "userfaultfd"),
+     (321, "bpf"), (298, "perf_event_open"), (68, "msgget"), (323, "userfaultfd"),
      (428, "open_tree"), (304, "open_by_handle_at")],
 )  # fmt: skip
 @pytest.mark.skipif(
@@ -344,6 +344,62 @@ async def test_calls_that_no_namespace_holds_are_refused(
         """,
     )
     assert text in ("-1 EPERM\n", "-1 ENOSYS\n"), name
+
+
+_SEGMENTS = """
+    import ctypes, errno
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmget.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_int]
+    libc.shmat.restype = ctypes.c_void_p
+    libc.shmdt.argtypes = [ctypes.c_void_p]
+
+    def shmget(key, size, flags):
+        found = libc.shmget(key, size, flags)
+        return found if found >= 0 else errno.errorcode[ctypes.get_errno()]
+"""
+
+
+async def test_system_v_memory_comes_to_its_bound(sandbox: Sandbox) -> None:
+    """It outlives its process and counts for none, so a sandbox has 4,096 segments of a page."""
+    program = """
+    print(*(shmget(0, size, 0o600) for size in (4097, 1 << 30, 1 << 32, (1 << 32) + 1)))
+    print(shmget(0, 4096, 0o600 | 0o4000))  # a huge page
+    count = 0
+    while type(made := shmget(0, 4096, 0o600)) is int:
+        count += 1
+        ctypes.memset(at := libc.shmat(made, None, 0), 1, 4096)
+        libc.shmdt(at)
+    print(count, made)
+    """
+    text = await python(sandbox, textwrap.dedent(_SEGMENTS) + textwrap.dedent(program))
+    assert text.split() == [*["ENOSYS"] * 5, "4096", "ENOSPC"]
+    assert await said(sandbox, "echo alive") == "alive\n"
+
+
+async def test_system_v_memory_is_its_sandboxs_own(open_sandbox: OpenSandbox) -> None:
+    """No other sandbox and not the machine sees a segment, and its namespace ends with it."""
+    mine, other = await open_sandbox(), await open_sandbox()
+    key = 0x70670000 | os.getpid() & 0xFFFF
+    made = textwrap.dedent(_SEGMENTS) + f"print(type(shmget({key}, 56, 0o1600)).__name__)"
+    find = textwrap.dedent(_SEGMENTS) + f"print(shmget({key}, 0, 0))"
+    assert await python(mine, made) == "int\n"
+    assert (await python(mine, find)).strip().isdigit()
+    assert await python(other, find) == "ENOENT\n"
+    assert str(key) not in Path("/proc/sysvipc/shm").read_text()
+    namespace = (await said(mine, "readlink /proc/self/ns/ipc")).strip()
+    assert namespace not in (await said(other, "readlink /proc/self/ns/ipc"))
+    assert namespace in ipc_namespaces() or os.geteuid()  # only root reads those of nobody
+    await mine.close()
+    assert await until(lambda: namespace not in ipc_namespaces())
+
+
+def ipc_namespaces() -> set[str]:
+    """The namespaces that processes of the machine are in; one without any ends."""
+    found: set[str] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found.add(str((process / "ns/ipc").readlink()))
+    return found
 
 
 async def test_no_user_namespace_can_be_made_inside(sandbox: Sandbox) -> None:

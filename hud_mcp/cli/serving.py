@@ -75,7 +75,6 @@ async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -
         try:
             sessions.begin()
             await sessions.prepare()
-            await service("published tools")(sessions)
             if options["without_mcp"]:
                 tools = LocalTools(sessions, image=options["image"])
                 code = await serve_calls(tools, streams, on_stop=deadline.begin)

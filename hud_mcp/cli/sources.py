@@ -236,7 +236,7 @@ class Reloading:
             await anyio.sleep(_LOOK_S)
             if await anyio.to_thread.run_sync(self._stamps) != now:
                 continue  # somebody is still writing
-            self._load(sessions)
+            await self._load(sessions)
             loaded = await anyio.to_thread.run_sync(self._stamps)
             if any(loaded.get(path) != stamp for path, stamp in now.items() if path in loaded):
                 loaded = now  # written once more while it was loaded
@@ -244,7 +244,7 @@ class Reloading:
     def _stamps(self) -> Stamps:
         return stamps_of(inputs_of(self._environments, self._tasks))
 
-    def _load(self, sessions: Any) -> None:
+    async def _load(self, sessions: Any) -> None:
         """Serve the changed files. A mistake in them is logged, and changes nothing."""
         options = self._options
         try:
@@ -253,6 +253,7 @@ class Reloading:
                     options["sources"], options["tasksets"], split=options["split"]
                 )
                 changed, served = self._told_apart(found, sessions)
+                await sessions.prepare(changed)
                 sessions.replace(served, tasksets)
         except (HudMcpError, SystemExit) as exc:
             logger.warning("not loaded, so the version before is served: %s", exc)

@@ -22,7 +22,6 @@ from hud_mcp.base.lines import LineBuffer, dump_line
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.record.values import Receipt
-from hud_mcp.registry import service
 from hud_mcp.rollout import surfaces
 from hud_mcp.rollout.link import (
     CALL_S,
@@ -410,7 +409,6 @@ async def local_server(
             if environment.has_hooks:
                 await sessions.initialize(environment)
         await sessions.prepare()
-        await service("published tools")(sessions)
         async with AsyncExitStack() as stack:
             client = None
             if answers_requests:

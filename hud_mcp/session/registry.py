@@ -8,6 +8,7 @@ from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.registry import service
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity, Leaving, Lifecycle, OpenEndpoints, Program
 from hud_mcp.session.catalogue import Catalogue
@@ -102,10 +103,12 @@ class Sessions(Finding):
         """The tasks that can be started by id."""
         return self.catalogue.tasks
 
-    async def prepare(self) -> None:
-        """Have each world find out what lists need, before a server is built."""
-        for environment in self.environments.values():
+    async def prepare(self, environments: Iterable[Environment] | None = None) -> None:
+        """Find out what lists need, before a server is built: of all environments, or of these."""
+        for environment in self.environments.values() if environments is None else environments:
             await environment.world.prepare(environment)
+            if environment.has_hooks or environment.capabilities:
+                await service("published tools")(self, environment)
 
     def begin(self) -> None:
         """Begin to grade or end what earlier servers left; else the first session begins it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from running_servers import WritePublishing
 from waiting import PATIENCE_S
 
 from hud_mcp.plugins.servers import copies
@@ -14,6 +15,22 @@ from hud_mcp.plugins.servers.program import Program
 from hud_mcp.sandbox import Finished, Sandbox, SandboxOptions
 
 Run = Callable[..., Awaitable[Finished]]
+FILE = """
+from hud_mcp import Capability, Environment
+
+env = Environment("notes", capabilities=[
+    Capability.mcp(name="Notes", url={url!r}, auth_token={token!r}, transport={transport!r}),
+])
+
+
+@env.template(description="Add a note")
+async def add_note(note: str = "tea"):
+    answer = yield f"Add the note {{note!r}}, and say how many there are."
+    yield float(answer == "1")
+
+
+tasks = [add_note()]
+"""
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +68,15 @@ async def start(machine: None) -> Run:
                 await sandbox.close()
 
     return start_it
+
+
+@pytest.fixture
+def write_publishing(tmp_path: Path) -> WritePublishing:
+    """Write an environment that publishes a server at an address."""
+
+    def write_it(url: str, token: str | None = None, transport: str | None = None) -> str:
+        path = tmp_path / "env.py"
+        path.write_text(FILE.format(url=url, token=token, transport=transport))
+        return str(path)
+
+    return write_it

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from hud_mcp.plugins.servers.wires import PipeWire
 
 HERE = Path(__file__).parent
 SDK_SERVER = [sys.executable, str(HERE / "sdk_server.py")]
+WritePublishing = Callable[..., str]
+"""Writes an environment that publishes the server at an address; returns its path."""
 LYING_SERVER = [sys.executable, str(HERE / "lying_server.py")]
 
 

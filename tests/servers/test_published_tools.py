@@ -1,6 +1,5 @@
 """The tools of MCP servers that an environment publishes, whatever its own world is."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import anyio
 import pytest
 from mcp_types import TextContent
 from peers import stdio_peer
-from running_servers import listening, plain, stored_in
+from running_servers import WritePublishing, listening, plain, stored_in
 from waiting import PATIENCE_S
 
 from hud_mcp import Capability, Environment, evaluate
@@ -20,44 +19,14 @@ pytestmark = pytest.mark.anyio
 
 HERE = Path(__file__).parent
 TOKEN = "a-token-of-theirs-5521"
-FILE = """
-from hud_mcp import Capability, Environment
-
-env = Environment("notes", capabilities=[
-    Capability.mcp(name="Notes", url={url!r}, auth_token={token!r}, transport={transport!r}),
-])
-
-
-@env.template(description="Add a note")
-async def add_note(note: str = "tea"):
-    answer = yield f"Add the note {{note!r}}, and say how many there are."
-    yield float(answer == "1")
-
-
-tasks = [add_note()]
-"""
-
-Write = Callable[..., str]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write an environment that publishes a server at an address."""
-
-    def write_it(url: str, token: str | None = None, transport: str | None = None) -> str:
-        path = tmp_path / "env.py"
-        path.write_text(FILE.format(url=url, token=token, transport=transport))
-        return str(path)
-
-    return write_it
 
 
 async def test_replies_of_a_published_server_pass_unchanged_and_are_steps(
-    tmp_path: Path, write: Write
+    tmp_path: Path, write_publishing: WritePublishing
 ) -> None:
     """Sessions share it; wrong arguments do not reach it, and its key reaches nobody."""
     with listening(tmp_path / "theirs", plain(), HTTP_TOKEN=TOKEN) as url:
-        async with stdio_peer(tmp_path, (write(url, TOKEN),)) as peer:
+        async with stdio_peer(tmp_path, (write_publishing(url, TOKEN),)) as peer:
             listed = {tool.name: tool for tool in (await peer.client.list_tools()).tools}
             assert listed["notes_add"].description == "Add a note to the file."
             assert {"note", "session"} == set(listed["notes_add"].input_schema["properties"])
@@ -93,7 +62,9 @@ async def test_replies_of_a_published_server_pass_unchanged_and_are_steps(
 
 
 @pytest.mark.long
-async def test_a_published_server_may_speak_the_older_http(tmp_path: Path, write: Write) -> None:
+async def test_a_published_server_may_speak_the_older_http(
+    tmp_path: Path, write_publishing: WritePublishing
+) -> None:
     """Its events are those of 2024; pictures and progress pass too."""
     words = [str(HERE / "sdk_server.py"), "sse"]
     told: list[float] = []
@@ -102,7 +73,7 @@ async def test_a_published_server_may_speak_the_older_http(tmp_path: Path, write
         told.append(progress)
 
     with listening(tmp_path / "theirs", words) as url:
-        source = write(url.replace("/mcp", "/sse"), transport="sse")
+        source = write_publishing(url.replace("/mcp", "/sse"), transport="sse")
         async with stdio_peer(tmp_path, (source,)) as peer:
             task = await peer.start("add_note")
             assert (await peer.ok("notes_add", session=task.session, text="tea")).text == "1 notes"
@@ -117,7 +88,7 @@ async def test_a_published_server_may_speak_the_older_http(tmp_path: Path, write
 
 
 async def test_a_job_in_this_process_has_the_tools_of_a_published_server(
-    tmp_path: Path, write: Write
+    tmp_path: Path, write_publishing: WritePublishing
 ) -> None:
     """As a server of its own has them."""
 
@@ -126,16 +97,16 @@ async def test_a_job_in_this_process_has_the_tools_of_a_published_server(
         return str((reply.structured or {})["count"])
 
     with listening(tmp_path / "theirs", plain()) as url, anyio.fail_after(PATIENCE_S):
-        job = await evaluate(write(url), adds, in_process=True)
+        job = await evaluate(write_publishing(url), adds, in_process=True)
     assert job.reward == 1.0
 
 
 async def test_a_server_is_offered_once_however_often_it_is_served(
-    tmp_path: Path, write: Write
+    tmp_path: Path, write_publishing: WritePublishing
 ) -> None:
     """Names stay; one server that does not answer hides no other one."""
     with listening(tmp_path / "theirs", plain()) as url, anyio.fail_after(PATIENCE_S):
-        (env,) = load_environments([write(url)])
+        (env,) = load_environments([write_publishing(url)])
         env.add_capability(Capability.mcp(name="dead", url="http://127.0.0.1:9/mcp"))
         env.add_capability(Capability.mcp(name="more", url=url))
         first = await offered(env)

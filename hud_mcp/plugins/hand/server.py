@@ -64,7 +64,7 @@ async def serve_by_hand(
         with anyio.CancelScope(shield=True):  # bounded in itself
             await sessions.close()
         with suppress(FileNotFoundError):
-            _unlink(place, listener)
+            _unlink(place)
         listener.close()
     deadline.finish()
     return 0 if web.signal in (None, signal.SIGTERM) else 128 + web.signal
@@ -116,9 +116,8 @@ def _listen(place: Place) -> socket.socket:
     return listener
 
 
-def _unlink(place: Place, listener: socket.socket) -> None:
+def _unlink(place: Place) -> None:
     """Remove the socket, if it is still this server's."""
-    del listener
     notes = place.notes()
     if notes is None or notes.pid == os.getpid():
         place.socket.unlink()

@@ -14,7 +14,7 @@ from hud_mcp.server.call import PLAIN, VALUES
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.caller import LOOK, Caller
 from hud_mcp.values.action import action_rows, is_answer, no_type
-from hud_mcp.values.call import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
+from hud_mcp.values.call import CANCEL_TASK, OWN_SESSION, RESPONSE, START_TASK, STEP, TASK_STATUS
 
 Row = dict[str, Any]
 
@@ -194,13 +194,17 @@ class Episode:
         if self._tools.find(tool) is None:
             known = ", ".join(n for n, own in self._tools.own.items() if own.is_listed) or "none"
             raise Refused(f"There is no tool {tool!r}. The environment's own are: {known}.")
-        result = await self._call(tool, {**arguments, "session": self.session})
+        # A server's tool may have an argument `session` of its own.
+        ours = OWN_SESSION if tool in self._tools.own else "session"
+        result = await self._call(tool, {**arguments, ours: self.session})
         told = result.get("_meta", {}).get("hud-mcp/step", {})
         if result.get("isError") and not told and (ended := await self._ended()) is not None:
             return ended
         self._steps = int(told.get("steps", self._steps))
         key = "error" if result.get("isError") else "result"
-        seen = {"tool_name": tool, key: _text(result)}
+        seen = {"tool_name": tool, key: _text(result), **_picture(result)}
+        if result.get("structuredContent"):
+            seen["structured"] = result["structuredContent"]
         return await self._after(seen, told)
 
     async def _act(self, rows: Sequence[Mapping[str, Any]]) -> Row:
@@ -228,10 +232,7 @@ class Episode:
         seen |= {name: told[name] for name in ("error", "notes") if name in told}
         if "values" in told:
             seen["values"] = plain_values(told["values"])
-        for part in result["content"]:
-            if part["type"] == "image":
-                seen["image"], seen["image_type"] = part["data"], part["mimeType"]
-        return seen, told
+        return seen | _picture(result), told
 
     async def _after(self, seen: Row, told: Mapping[str, Any]) -> Row:
         """Return the reply to a step. If the step has ended the world, grade the task."""
@@ -374,3 +375,9 @@ def _as_openenv(tool: str, reply: Row) -> Row:
 def _text(result: Mapping[str, Any]) -> str:
     parts = cast("list[Row]", result.get("content") or [])
     return "\n".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def _picture(result: Mapping[str, Any]) -> Row:
+    parts = cast("list[Row]", result.get("content") or [])
+    found = [part for part in parts if part["type"] == "image"]
+    return {"image": found[-1]["data"], "image_type": found[-1]["mimeType"]} if found else {}

@@ -39,6 +39,7 @@ _OBSERVATION = {
         "notes": {"type": "array", "items": {"type": "string"}},
         "tool_name": {"type": "string"},
         "result": {"type": "string", "description": "What a tool returned."},
+        "structured": {"type": "object", "description": "The same for a program, if it has that."},
         "tools": {"type": "array", "items": {"type": "object"}},
         "answer_schema": {"type": "object"},
     },

@@ -141,7 +141,11 @@ async def rpc_reply(tools: LocalTools, episode: Episode, request: Row) -> Row:
         return rpc_error(head, seen["error"], _FAILED, beside)
     said = seen.get("result") or seen.get("text") or ""
     content = [{"type": "text", "text": said}]
+    if "image" in seen:
+        content.append({"type": "image", "data": seen["image"], "mimeType": seen["image_type"]})
     told = {"content": content, "data": said, "isError": False, "_meta": beside}
+    if "structured" in seen:
+        told["structuredContent"] = seen["structured"]
     return {**head, "result": told}
 
 

@@ -73,6 +73,11 @@ class Connection:
         """Return the manifest of an environment; raise as `read`."""
         return json.loads(self.read(f"hud://environments/{environment}"))
 
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the entries of the server's tools; raise as `call`."""
+        found = self._wait(self._client.list_tools(), "tools/list").tools
+        return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in found]
+
     def close(self) -> None:
         """Disconnect. It may be called twice."""
         if self._thread.is_alive():
@@ -154,6 +159,10 @@ class Pipe:
     def manifest(self, environment: str) -> dict[str, Any]:
         """Return the manifest of an environment; raise as `Connection.call`."""
         return self._ask({"manifest": environment})
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the entries of the environments' own tools; raise as `Connection.call`."""
+        return self._ask({"tools": True})["tools"]
 
     def close(self) -> None:
         """End the worker. It may be called twice."""

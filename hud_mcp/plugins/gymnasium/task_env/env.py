@@ -17,7 +17,15 @@ from hud_mcp.plugins.gymnasium.spaces import PRINTABLE, space_from_json, value_f
 from hud_mcp.plugins.gymnasium.task_env.connection import Connection, Pipe, remote_server
 from hud_mcp.plugins.gymnasium.words import plain
 from hud_mcp.values.action import is_answer
-from hud_mcp.values.call import CANCEL_TASK, LIST_TASKS, RESPONSE, SCREENSHOT, START_TASK, STEP
+from hud_mcp.values.call import (
+    CANCEL_TASK,
+    LIST_TASKS,
+    OWN_SESSION,
+    RESPONSE,
+    SCREENSHOT,
+    START_TASK,
+    STEP,
+)
 
 _MOST_CHARS = 10_000
 """The most characters of a text that is seen or sent."""
@@ -33,8 +41,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     If the world is a Gymnasium environment, actions and observations are those of its spaces, and
     rewards are its own. In any other world both are texts. An action is the JSON of one of the
-    server's actions, or of a list of them. Any other text is the final answer, whose grade is the
-    only reward.
+    server's actions, or of a list of them, or `{"tool": …, "arguments": {…}}` with one of the tools
+    in a reset's info. Any other text is the final answer, whose grade is the only reward.
 
     An episode that ends is answered and graded; its last `info` has the `grade`. An episode that
     you leave after a step, as `max_episode_steps` of `gymnasium.make` does, is graded too. The next
@@ -127,12 +135,10 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         given = {**self._start, **_checked(options or {})}
         if given["task"] is None and given["template"] is None:
             given["template"] = self._template
-        started = self._connection.call(
-            START_TASK,
-            {k: v for k, v in given.items() if v is not None}
-            | {"seed": drawn}
-            | ({} if given["task"] else {"environment": self._environment}),
-        )
+        asked = {k: v for k, v in given.items() if v is not None} | {"seed": drawn}
+        if not given["task"]:
+            asked["environment"] = self._environment
+        started = self._connection.call(START_TASK, asked)
         if started.is_error:
             raise InvalidTask(started.text)
         self._session = str(started.structured["session"])
@@ -141,6 +147,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             "session": self._session,
             "trajectory": started.meta["hud-mcp/start"]["trajectory"],
             **({"left": self._left} if self._left else {}),
+            **({"tools": list(self._tools.values())} if self._tools else {}),
         }
         self._trajectory, self._taken, self._left = info["trajectory"], 0, {}
         seen = self._call([])
@@ -168,7 +175,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             before = [each for each in actions or () if not is_answer(each)]
             if actions is None or (answers and not before):
                 return self._answer(str(answers[0].get("text", "")) if answers else str(action))
-            reply = self._call(before, refused=True)
+            is_tool = len(before) == 1 and "tool" in before[0] and "type" not in before[0]
+            reply = self._use(before[0]) if is_tool else self._call(before, refused=True)
             if answers and not reply.is_error:
                 return self._answer(str(answers[0].get("text", "")))
         meta: Mapping[str, Any] = reply.meta.get("hud-mcp/step", {})
@@ -193,8 +201,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return None
         if self._session is None:
             return self._last_picture
-        arguments = {"session": self._session, "format": "png"}
-        reply = self._connection.call(SCREENSHOT, arguments)
+        reply = self._connection.call(SCREENSHOT, {"session": self._session, "format": "png"})
         if reply.is_error or reply.image is None:
             raise ActionFailed(reply.text)
         with libraries.Image.open(io.BytesIO(reply.image)) as image:
@@ -243,20 +250,32 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         manifest = self._connection.manifest(self._environment)
         described = manifest.get("spaces")
         self._reads_values = described is not None
+        names: list[str] = manifest["tools"]
+        entries = self._connection.tools() if names and described is None else []
+        self._tools = {e["name"]: _without_session(e) for e in entries if e["name"] in names}
         if described is None:
             self.observation_space = spaces.Text(_MOST_CHARS, min_length=0, charset=PRINTABLE)
             self.action_space = spaces.Text(_MOST_CHARS, min_length=0, charset=PRINTABLE)
             return
+        if names:
+            told = f"{self._environment}: no action of its spaces calls its tools "
+            gymnasium.logger.warn(f"{told}({', '.join(names)}). Clients of MCP can call them.")
         self.observation_space = space_from_json(described["observation"])
         self.action_space = space_from_json(described["action"])
 
     def _call(self, actions: list[Any], *, refused: bool = False) -> Reply:
-        reply = self._connection.call(
-            STEP,
-            {"actions": actions, "session": self._session},
-            {"hud-mcp/values": True} if self._reads_values else None,
-        )
+        meta = {"hud-mcp/values": True} if self._reads_values else None
+        reply = self._connection.call(STEP, {"actions": actions, "session": self._session}, meta)
         return self._checked_reply(reply, refused=refused)
+
+    def _use(self, given: Mapping[str, Any]) -> Reply:
+        name, arguments = given["tool"], given.get("arguments", {})
+        if str(name) not in self._tools or not isinstance(arguments, dict):
+            known = ", ".join(self._tools) or "none"
+            told = f"The tools are: {known}. A call has `arguments`, an object"
+            return Reply(f"{told}; it was {given!s:.200}.", is_error=True)
+        call = {**cast("dict[str, Any]", arguments), OWN_SESSION: self._session}
+        return self._checked_reply(self._connection.call(name, call), refused=True)
 
     def _checked_reply(self, reply: Reply, *, refused: bool = False) -> Reply:
         if not reply.is_error or (refused and "hud-mcp/step" in reply.meta):
@@ -313,6 +332,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
 def _printable(text: str) -> str:
     return "".join(c if c in PRINTABLE else "?" for c in text[:_MOST_CHARS])
+
+
+def _without_session(entry: dict[str, Any]) -> dict[str, Any]:
+    fields = dict(entry["inputSchema"]["properties"])
+    del fields[OWN_SESSION if OWN_SESSION in fields else "session"]
+    return {**entry, "inputSchema": {**entry["inputSchema"], "properties": fields}}
 
 
 def _with_screen(source: str, *, draws: bool) -> str:

@@ -38,10 +38,7 @@ class Performed:
 
 
 class QuickActions:
-    """The quick actions of one session whose store writes late, recorded together.
-
-    Nothing else is done with the session before `end`.
-    """
+    """Quick actions of a session whose store writes late; it does nothing else before `end`."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -165,6 +162,10 @@ class Worker:
             self.end_actions()
             if "manifest" in frame:
                 return self._sessions.catalogue.find_environment(frame["manifest"]).manifest()
+            if "tools" in frame:
+                own = [each.listed() for each in self._tools.own.values()]
+                how: Any = {"mode": "json", "by_alias": True, "exclude_none": True}
+                return {"tools": [entry.model_dump(**how) for entry in own]}
             return await self._tools.call(
                 frame["tool"], frame["arguments"], frame["meta"], caller=self._caller
             )
@@ -234,6 +235,7 @@ async def _serve(streams: StdioStreams, source: str, store: str) -> None:
     def leave() -> None:
         lines.put_nowait(None)
 
+    await sessions.prepare()
     output = Output(streams.stdout_fd, _MOST_BYTES, leave)
     source_of_lines = Input(streams.stdin_fd)
     worker = Worker(sessions, partial(lines.put_nowait, _NOW))

@@ -20,6 +20,7 @@ from hud_mcp.plugins.hand import commands
 from hud_mcp.record.place import check_place
 from hud_mcp.record.transcript import visible_line
 from hud_mcp.session.log import configure_logging
+from hud_mcp.values.call import CORE_TOOLS, OWN_SESSION
 
 _COMMANDS = {
     "list_tasks": "`hud-mcp task list`",
@@ -107,7 +108,9 @@ def call(
     ):
         given = dict(arguments)
         if "session" in options:
-            given["session"] = _chosen(place, options["session"], report)
+            # A server's tool may have an argument `session` of its own.
+            ours = "session" if name in CORE_TOOLS else OWN_SESSION
+            given[ours] = _chosen(place, options["session"], report)
         result = anyio.run(partial(commands.ask, place, name, given, meta=meta, report=report))
     if name != "tools/list" and result.is_error:
         raise commands.Asked(in_commands(text_of(result)))

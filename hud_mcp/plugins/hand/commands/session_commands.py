@@ -229,6 +229,7 @@ async def _hold(sources: tuple[str, ...], tasksets: tuple[str, ...], store: str,
         environments, store=commands.Store(store), tasksets=offered, limits=_LIMITS
     )
     sessions.begin()
+    await sessions.prepare()
 
     def on_ready() -> None:
         os.write(ready, b"ready\n")

@@ -33,27 +33,25 @@ async def _open(source: str, *, python: str | None) -> AsyncGenerator[list[Envir
 SCHEME = Scheme(open=_open)
 
 
-async def offer_published(sessions: Any) -> None:
-    """Run the hooks of the served environments, and offer the tools of their MCP servers.
+async def offer_published(sessions: Any, environment: Environment) -> None:
+    """Run the hooks of a served environment, and offer the tools of its MCP servers.
 
-    The list of tools is fixed when the server is built, so this comes first. Slow hooks go on in
-    the background after `_HOOKS_S`, because a host waits no longer. The first task waits for them,
-    and repeats hooks that failed.
+    The list of tools is fixed when the server is built. Slow hooks go on in the background, as a
+    host waits no longer than `_HOOKS_S`; the first task waits for them, and repeats failed ones.
     """
-    for environment in sessions.environments.values():
-        if environment.has_hooks:
-            hooks = asyncio.ensure_future(sessions.initialize(environment))
-            done, _pending = await asyncio.wait([hooks], timeout=_HOOKS_S)
-            hooks.add_done_callback(_note)
-            if not done:
-                logger.warning(
-                    "the initialize hooks of %s take longer than %g s: tools of MCP servers that "
-                    "they publish are not offered",
-                    environment.name,
-                    _HOOKS_S,
-                )
-        if any(c.protocol.partition("/")[0] == "mcp" for c in environment.capabilities):
-            await service("server tools")(environment)
+    if environment.has_hooks:
+        hooks = asyncio.ensure_future(sessions.initialize(environment))
+        done, _pending = await asyncio.wait([hooks], timeout=_HOOKS_S)
+        hooks.add_done_callback(_note)
+        if not done:
+            logger.warning(
+                "the initialize hooks of %s take longer than %g s: tools of MCP servers that "
+                "they publish are not offered",
+                environment.name,
+                _HOOKS_S,
+            )
+    if any(c.protocol.partition("/")[0] == "mcp" for c in environment.capabilities):
+        await service("server tools")(environment)
 
 
 def _note(hooks: "asyncio.Future[None]") -> None:

@@ -30,7 +30,7 @@ _CHECKPOINT_PAGES = 4000
 The first commit after that waits for the disk, in any thread; so it has to be rare.
 """
 
-_LONG_PAGES = 4 * _CHECKPOINT_PAGES
+_LONG_PAGES = 3 * _CHECKPOINT_PAGES
 """The pages of a WAL that is begun anew, for which all other writers wait a moment."""
 
 _RESTART_S = 0.2
@@ -140,10 +140,10 @@ def synchronise(connection: Connection, *, fully: bool) -> None:
 def move_log(connection: Connection) -> None:
     """Move SQLite's WAL into the file, so that the WAL begins anew; outside of a transaction.
 
-    Writers without a pause never let it begin anew. So they wait a moment if it is long.
+    What is written meanwhile keeps it from that, and is not counted. A long one lets writers wait.
     """
-    _, pages, moved = _pragma(connection, "wal_checkpoint(PASSIVE)")
-    if moved < pages and pages > _LONG_PAGES:
+    _, pages, _ = _pragma(connection, "wal_checkpoint(PASSIVE)")
+    if pages > _LONG_PAGES:
         _pragma(connection, f"busy_timeout={round(1000 * _RESTART_S)}")
         try:
             _pragma(connection, "wal_checkpoint(RESTART)")

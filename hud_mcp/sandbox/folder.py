@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,56 @@ def _shown(text: str) -> str:
     # An agent chooses names: bytes that are not UTF-8, or signs of control.
     text = text.encode("utf-8", "replace").decode()
     return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+_EVENT = struct.Struct("iIII")  # struct inotify_event: watch, kinds, cookie, length of the name
+_EVENTS_BYTES = 1 << 16
+_OPENED, _IS_FOLDER = 0x20, 0x40000000
+_ANY = 0xFFFFFFFF
+
+
+class EventQueue:
+    """The kernel's events of a folder that is watched; without a watch, any may have come.
+
+    Attributes:
+        kinds: The kinds of the events that were read. Its user clears it after a look.
+    """
+
+    def __init__(self) -> None:
+        self._fd = -1
+        self.kinds = _ANY
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed, and not only opened."""
+        return self.kinds & ~_OPENED != 0
+
+    def take(self, fds: Sequence[int]) -> None:
+        """Take the descriptor of a watch, if there is one."""
+        if fds:
+            (self._fd,) = fds
+
+    def read(self) -> int:
+        """Read the events until now; return all kinds. That a folder was opened says nothing."""
+        try:
+            data = os.read(self._fd, _EVENTS_BYTES)
+        except BlockingIOError:
+            return self.kinds
+        except OSError:
+            data, self.kinds = b"", _ANY
+        at = 0
+        while at < len(data):
+            _watch, kind, _cookie, length = _EVENT.unpack_from(data, at)
+            at += _EVENT.size + length
+            if kind != _OPENED | _IS_FOLDER:
+                self.kinds |= kind
+        return self.kinds
+
+    def close(self) -> None:
+        """Forget the watch. It may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 _PACK_S = 20.0

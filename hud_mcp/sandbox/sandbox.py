@@ -20,7 +20,7 @@ from hud_mcp.base.gateway import Gateway
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox.bubblewrap import Launch, explain, launch_bare, launch_isolated
 from hud_mcp.sandbox.commands import Commands, readable
-from hud_mcp.sandbox.folder import Folder
+from hud_mcp.sandbox.folder import EventQueue, Folder
 from hud_mcp.sandbox.options import SandboxOptions
 
 _END_S = 3.0
@@ -71,14 +71,15 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Usage:
     """The resources in use in a sandbox. `elsewhere` counts the files outside the folder.
 
-    An equal `mark` of the same folder means that nothing in it has changed; None tells nothing.
+    The `events` are worth 2 if each change of the folder from now on makes one, 1 if this holds
+    until memory is shared, and 0 if changes may pass unseen.
     """
 
     processes: int
     disk_bytes: int
     files: int
     elsewhere: int
-    mark: int | None
+    events: int
 
 
 class Sandbox(Commands):
@@ -91,6 +92,7 @@ class Sandbox(Commands):
         env = {**_environment(launch.root, proxied=self._has_gateway), **options.env}
         super().__init__(control, root=launch.root, limits=options.limits, env=env)
         self.folder = Folder(self)
+        self.events = EventQueue()
         self._mounts = launch.mounts
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._gateway: Gateway | None = None
@@ -153,11 +155,19 @@ class Sandbox(Commands):
             raise EnvironmentFailed("This sandbox's folder is not visible outside it.")
         return found
 
-    async def usage(self, *, marked: int = 0) -> Usage:
-        """Return the resources that are in use now, and a mark of a folder of so few things."""
-        reply, _ = await self.link.ask("usage", most=marked)
+    async def usage(self, *, most: int = 0) -> Usage:
+        """Return the resources that are in use now; watch the folder if it has so few things."""
+        events = self.events
+        before, events.kinds = events.read(), 0
+        try:
+            reply, fds = await self.link.ask("usage", most=most)
+            events.take(fds)
+            # Read after the look: memory that was shared before it, and is not now, made an event.
+            worth = min(int(reply["worth"]), 1 if events.read() else 2)
+        finally:
+            events.kinds |= before
         names = ("processes", "disk_bytes", "files", "elsewhere")
-        return Usage(**{name: int(reply[name]) for name in names}, mark=reply["mark"])
+        return Usage(**{name: int(reply[name]) for name in names}, events=worth)
 
     async def connect(self, port: int) -> socket.socket:
         """Connect to a port on the loopback inside, which only this sandbox has.
@@ -178,6 +188,7 @@ class Sandbox(Commands):
         if self._supervisor is not None:
             with anyio.CancelScope(shield=True):
                 await end_supervisor(self._supervisor)
+        self.events.close()
         if self._errors >= 0:
             os.close(self._errors)
             self._errors = -1

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from .archive import pack, unpack
 from .beneath import open_beneath, open_root, remove_all
 from .gather import gather
-from .marks import Marks
 from .processes import Processes, Reply
 from .tree import Skip, scan
+from .watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,7 +184,7 @@ class Init:
         self._folder = -1
         self._keep = False
         self._processes: Processes | None = None
-        self._marks: Marks | None = None
+        self._watch: Watch | None = None
         self._does: dict[str, Callable[..., Reply]] = {"begin": self._begin}
         self._wake, wake_end = os.pipe()
         for end in (self._wake, wake_end):
@@ -327,11 +327,16 @@ class Init:
             return {}, [connected.detach()]
 
     def usage(self, *, most: int) -> Reply:
-        """Return the resources in use, and a mark of a folder of at most so many things."""
+        """Return the resources in use, and watch a folder of at most so many things.
+
+        The first reply has the descriptor of its events, where there are some.
+        """
         used = self._processes.usage() if self._processes else {}
-        if most and self._marks is None:
-            self._marks = Marks(self._folder)
-        return {**used, "mark": self._marks.take(most) if most and self._marks else None}, []
+        fds: list[int] = []
+        if self._watch is None:
+            self._watch = Watch(self._folder)
+            fds = [os.dup(self._watch.events)] if self._watch.events >= 0 else []
+        return {**used, "worth": self._watch.look(most)}, fds
 
     def pack(self, *, fds: list[int]) -> Reply:
         """Write the folder as a tar to the first descriptor, and its omissions to the other."""

@@ -51,8 +51,9 @@ def missed(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 _NAMED = 5
 
-_MARKED = 1000
-"""The most things in a folder that are looked at in place of packing it."""
+_WATCHED = 1000
+"""The most things in a folder that are watched in place of packing it."""
+_ALL = 2
 
 
 class FolderSnapshots:
@@ -71,9 +72,10 @@ class FolderSnapshots:
         self._sandbox = sandbox
         self._most_bytes = most_bytes
         self._packed: Packed | None = None  # without its data, which the last snapshot ends with
-        self._mark: int | None = None  # of a folder that was packed while something ran
+        self._worth = 0  # of the events since a pack while something ran
         self._last = b""
         self._fields: Mapping[str, Any] = {}
+        self._counts: Mapping[str, int] = {}
 
     def expire(self) -> None:
         """Pack the folder anew next time: it may have changed."""
@@ -84,40 +86,44 @@ class FolderSnapshots:
 
         It fails for the reasons of `ShellWorld.snapshot`.
         """
-        sandbox = self._sandbox
-        try:
-            usage = await sandbox.usage(marked=_MARKED)
-        except OSError as exc:
-            raise SnapshotFailed(
-                f"The running processes cannot be listed: {exc.strerror or exc}."
-            ) from exc
-        goes_on = bool(usage.processes)
-        packed, was, self._mark = self._packed, self._mark, None
-        if goes_on or was is not None:
-            self._mark = usage.mark  # of before the pack: what goes on may change it
-            packed = packed if was is not None and was == self._mark else None
-        if packed is None:
-            self._packed = None  # also if this fails
-            packed = await sandbox.folder.pack(most_bytes=self._most_bytes)
-            self._fields = {}
-            can_last = self._mark is not None or not goes_on
-            self._packed = replace(packed, data=b"") if can_last else None
+        sandbox, packed = self._sandbox, self._packed
+        if packed is None or self._worth != _ALL or sandbox.events.read():
+            packed = await self._look()
         if packed.lost:
             named = ", ".join(map(str, packed.lost[:_NAMED]))
             raise SnapshotFailed(
                 f"The folder {sandbox.root} has files that a snapshot cannot store: {named}."
             )
         self.left_out = tuple(map(str, packed.skipped))
-        fields = {
-            "last": last,
-            "left_out": self.left_out,
-            "processes": usage.processes,
-            "elsewhere": usage.elsewhere,
-        }
+        fields = {"last": last, "left_out": self.left_out, **self._counts}
         if fields != self._fields:
             data = packed.data or self._last.partition(b"\n")[2]
             self._fields, self._last = fields, write_snapshot(data, fields)
         return self._last  # the very same bytes tell the journal that nothing has changed
+
+    async def _look(self) -> Packed:
+        """Count the things that a snapshot lacks, and pack the folder if it may have changed."""
+        sandbox = self._sandbox
+        try:
+            usage = await sandbox.usage(most=_WATCHED)
+        except OSError as exc:
+            raise SnapshotFailed(
+                f"The running processes cannot be listed: {exc.strerror or exc}."
+            ) from exc
+        self._counts = {"processes": usage.processes, "elsewhere": usage.elsewhere}
+        goes_on = bool(usage.processes)
+        packed, was, self._worth = self._packed, self._worth, 0
+        changed, sandbox.events.kinds = sandbox.events.changed, 0
+        if goes_on or was:
+            self._worth = usage.events  # what comes during the pack makes it again next time
+            packed = packed if was and self._worth and not changed else None
+        if packed is None:
+            self._packed = None  # also if this fails
+            packed = await sandbox.folder.pack(most_bytes=self._most_bytes)
+            self._fields = {}
+            can_last = self._worth or not goes_on
+            self._packed = replace(packed, data=b"") if can_last else None
+        return packed
 
     async def take_whole(self, last: str) -> bytes:
         """Return a snapshot like `take`; `SnapshotFailed` too if a restore would miss something."""
@@ -132,7 +138,7 @@ class FolderSnapshots:
         await self._sandbox.end_processes()
         await self._sandbox.folder.unpack(packed)
         # Not to be taken for a pack of what is there now: what was left out is not.
-        self._packed, self._mark = Packed(b""), None
+        self._packed, self._worth = Packed(b""), 0
         self._fields, self._last = {}, data
         self.left_out = missed(fields)
         if self.left_out:

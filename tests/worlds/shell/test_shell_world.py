@@ -7,12 +7,14 @@ import io
 import json
 import os
 import shutil
+import signal
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tables import each_of
 from waiting import until
@@ -298,6 +300,27 @@ with open("f", "r+b") as file, mmap.mmap(file.fileno(), 1) as memory:
 """
 """It changes a file through its memory, which no time of the file tells."""
 
+HELD = """
+import mmap, time
+with open("f", "r+b") as file:
+    time.sleep(1)
+    with mmap.mmap(file.fileno(), 1) as memory:
+        memory[:1] = b"2" if memory[:1] == b"1" else b"?"
+        time.sleep(600)
+"""
+"""It shares the memory of a file that it has had open since before the first look."""
+
+WAITING = """
+import pathlib, signal
+signal.signal(signal.SIGUSR1, lambda *_: pathlib.Path("f").write_text("2"))
+pathlib.Path("ready").touch()
+while True:
+    signal.pause()
+"""
+"""It changes a file when it gets a signal."""
+
+MAPPED_LATER = f"import time\ntime.sleep(1){MAPPED}"
+
 BRIEFLY_MAPPED = """
 import mmap
 with open("f", "r+b") as file, mmap.mmap(file.fileno(), 1) as memory:
@@ -311,12 +334,17 @@ with open("f", "r+b") as file, mmap.mmap(file.fileno(), 1) as memory:
         "sleep 1; echo -n 2 > f; sleep 600",
         f"sleep 1; python3 -c '{BRIEFLY_MAPPED}'; sleep 600",
         f"exec python3 -c '{MAPPED}'",
+        f"exec python3 -c '{HELD}'",
+        f"exec python3 -c '{MAPPED_LATER}'",
+        "sleep 1; echo -n 2 > /tmp/g; mv /tmp/g f; sleep 600",
+        "mkdir d; echo -n 2 > d/g; sleep 1; mv d/g f; sleep 600",
     ],
 )
 async def test_a_change_by_what_goes_on_is_in_the_next_snapshot(
     program: str, shell: ShellWorld
 ) -> None:
     """However a program writes; while none does, the very same bytes say that nothing changed."""
+    await shell.run("kill -9 -1")  # the programs of the cases before
     await shell.write("f", "1")
     await shell.run(f"({program}) > /dev/null 2>&1 &")
     assert in_snapshot(await shell.snapshot(), "f") == b"1"
@@ -326,13 +354,46 @@ async def test_a_change_by_what_goes_on_is_in_the_next_snapshot(
         return data if in_snapshot(data, "f") == b"2" else None
 
     last = await until(changed)
-    if MAPPED not in program:
+    if "sleep(600)" not in program:
 
         async def same() -> bool:
             return await shell.snapshot() is await shell.snapshot()
 
         assert await until(same)
         assert in_snapshot(await shell.snapshot(), "f") == in_snapshot(last, "f")
+
+
+async def test_a_still_folder_is_known_without_a_question_to_its_inside(
+    shell: ShellWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells of each change: without one nobody is asked, and one is looked at."""
+    await shell.write("f", "1")
+    await shell.run(f"(exec python3 -c '{WAITING}') > /dev/null 2>&1 &")
+
+    async def ready() -> bool:
+        return (await shell.run("test -e ready")).exit_code == 0
+
+    await until(ready)
+    packed = await shell.snapshot()
+    assert await shell.snapshot() is packed  # the pack has opened the file, so it looks once more
+
+    async def no_answer(_op: str, **_fields: object) -> None:
+        raise EnvironmentFailed("It was asked.")
+
+    async def asked() -> bool:
+        try:
+            return await shell.snapshot() is not packed
+        except EnvironmentFailed:
+            return True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shell.sandbox.link, "ask", no_answer)
+        assert not await asked()
+        for each in psutil.Process(shell.sandbox.supervisor_pid).children(recursive=True):
+            if "signal.pause" in " ".join(each.cmdline()):
+                each.send_signal(signal.SIGUSR1)
+        assert await until(asked)
+    assert in_snapshot(await shell.snapshot(), "f") == b"2"
 
 
 def in_snapshot(data: bytes, name: str) -> bytes:

@@ -53,54 +53,63 @@ def _shown(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
-_EVENT = struct.Struct("iIII")  # struct inotify_event: watch, kinds, cookie, length of the name
+_EVENT = struct.Struct("iIII")  # struct inotify_event: watch, kind, cookie, length of the name
 _EVENTS_BYTES = 1 << 16
-_OPENED, _IS_FOLDER = 0x20, 0x40000000
-_ANY = 0xFFFFFFFF
+_OPENED, _CLOSED, _IS_FOLDER = 0x20, 0x10, 0x40000000  # _CLOSED was not open for writing
 
 
 class EventQueue:
-    """The kernel's events of a folder that is watched; without a watch, any may have come.
-
-    Attributes:
-        kinds: The kinds of the events that were read. Its user clears it after a look.
-    """
+    """The kernel's events of a folder that is watched; without a watch, any may have come."""
 
     def __init__(self) -> None:
         self._fd = -1
-        self.kinds = _ANY
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything was changed, and not only opened."""
-        return self.kinds & ~_OPENED != 0
+        self._changed = True
+        self._open: dict[tuple[int, bytes], int] = {}
 
     def take(self, fds: Sequence[int]) -> None:
-        """Take the descriptor of a watch, if there is one."""
+        """Take the descriptor of a watch that begins, if there is one."""
         if fds:
             (self._fd,) = fds
+            self._changed = False
 
-    def read(self) -> int:
-        """Read the events until now; return all kinds. That a folder was opened says nothing."""
-        try:
-            data = os.read(self._fd, _EVENTS_BYTES)
-        except BlockingIOError:
-            return self.kinds
-        except OSError:
-            data, self.kinds = b"", _ANY
-        at = 0
-        while at < len(data):
-            _watch, kind, _cookie, length = _EVENT.unpack_from(data, at)
-            at += _EVENT.size + length
-            if kind != _OPENED | _IS_FOLDER:
-                self.kinds |= kind
-        return self.kinds
+    def is_still(self) -> bool:
+        """Whether nothing was changed, or opened and not closed, since the last `clear`."""
+        self._read()
+        return not (self._changed or self._open)
+
+    def clear(self) -> bool:
+        """Forget the events until now; return whether they changed anything."""
+        self._read()
+        changed, self._changed = self._changed, self._fd < 0
+        self._open.clear()
+        return changed
 
     def close(self) -> None:
         """Forget the watch. It may be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, _EVENTS_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._changed = True
+            return
+        at = 0
+        while at < len(data):
+            watch, kind, _cookie, length = _EVENT.unpack_from(data, at)
+            at += _EVENT.size
+            if kind in (_OPENED, _CLOSED):  # to read a file changes nothing
+                key = watch, data[at : at + length]
+                count = self._open.pop(key, 0) + (1 if kind == _OPENED else -1)
+                if count:
+                    self._open[key] = count
+            elif kind not in (_OPENED | _IS_FOLDER, _CLOSED | _IS_FOLDER):
+                self._changed = True
+            at += length
 
 
 _PACK_S = 20.0

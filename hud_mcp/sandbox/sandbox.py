@@ -157,17 +157,10 @@ class Sandbox(Commands):
 
     async def usage(self, *, most: int = 0) -> Usage:
         """Return the resources that are in use now; watch the folder if it has so few things."""
-        events = self.events
-        before, events.kinds = events.read(), 0
-        try:
-            reply, fds = await self.link.ask("usage", most=most)
-            events.take(fds)
-            # Read after the look: memory that was shared before it, and is not now, made an event.
-            worth = min(int(reply["worth"]), 1 if events.read() else 2)
-        finally:
-            events.kinds |= before
-        names = ("processes", "disk_bytes", "files", "elsewhere")
-        return Usage(**{name: int(reply[name]) for name in names}, events=worth)
+        reply, fds = await self.link.ask("usage", most=most)
+        self.events.take(fds)
+        names = ("processes", "disk_bytes", "files", "elsewhere", "events")
+        return Usage(**{name: int(reply[name]) for name in names})
 
     async def connect(self, port: int) -> socket.socket:
         """Connect to a port on the loopback inside, which only this sandbox has.

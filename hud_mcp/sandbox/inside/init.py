@@ -336,7 +336,7 @@ class Init:
         if self._watch is None:
             self._watch = Watch(self._folder)
             fds = [os.dup(self._watch.events)] if self._watch.events >= 0 else []
-        return {**used, "worth": self._watch.look(most)}, fds
+        return {**used, "events": self._watch.look(most)}, fds
 
     def pack(self, *, fds: list[int]) -> Reply:
         """Write the folder as a tar to the first descriptor, and its omissions to the other."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .tree import Skip
 
 
-_LOOKED = 0x2 | 0x4 | 0x8 | 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
-"""IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_OPEN, and whatever adds, moves or removes a name."""
+_KINDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+"""IN_MODIFY, IN_ATTRIB, IN_CLOSE, IN_OPEN, and all that add, move or remove a name."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -51,7 +51,7 @@ class Watch:
 
     def _add(self, folder: int) -> bool:
         path = b"/proc/self/fd/%d" % folder
-        return _LIBC.inotify_add_watch(self.events, path, _LOOKED) >= 0
+        return _LIBC.inotify_add_watch(self.events, path, _KINDS) >= 0
 
     def _unused(self) -> int:
         """Return 0 if a process shares the memory of a file, 1 if one has it open, else 2."""

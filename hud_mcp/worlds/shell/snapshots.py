@@ -87,7 +87,7 @@ class FolderSnapshots:
         It fails for the reasons of `ShellWorld.snapshot`.
         """
         sandbox, packed = self._sandbox, self._packed
-        if packed is None or self._worth != _ALL or sandbox.events.read():
+        if packed is None or self._worth != _ALL or not sandbox.events.is_still():
             packed = await self._look()
         if packed.lost:
             named = ", ".join(map(str, packed.lost[:_NAMED]))
@@ -103,7 +103,8 @@ class FolderSnapshots:
 
     async def _look(self) -> Packed:
         """Count the things that a snapshot lacks, and pack the folder if it may have changed."""
-        sandbox = self._sandbox
+        sandbox, changed = self._sandbox, self._sandbox.events.clear()
+        packed, self._packed = self._packed, None  # also if this fails
         try:
             usage = await sandbox.usage(most=_WATCHED)
         except OSError as exc:
@@ -111,18 +112,19 @@ class FolderSnapshots:
                 f"The running processes cannot be listed: {exc.strerror or exc}."
             ) from exc
         self._counts = {"processes": usage.processes, "elsewhere": usage.elsewhere}
-        goes_on = bool(usage.processes)
-        packed, was, self._worth = self._packed, self._worth, 0
-        changed, sandbox.events.kinds = sandbox.events.changed, 0
+        goes_on, was, self._worth = bool(usage.processes), self._worth, 0
         if goes_on or was:
-            self._worth = usage.events  # what comes during the pack makes it again next time
+            # Memory that was shared before the look, and is not in it, has made an event.
+            changed = changed or not sandbox.events.is_still()
+            self._worth = usage.events
             packed = packed if was and self._worth and not changed else None
         if packed is None:
-            self._packed = None  # also if this fails
             packed = await sandbox.folder.pack(most_bytes=self._most_bytes)
             self._fields = {}
             can_last = self._worth or not goes_on
             self._packed = replace(packed, data=b"") if can_last else None
+        else:
+            self._packed = packed
         return packed
 
     async def take_whole(self, last: str) -> bytes:

@@ -2,11 +2,11 @@
 
     python benchmarks/server_call.py [COMMAND … -- TOOL JSON]
 
-One client of the SDK calls a tool of a server over stdio, first the server's own process, and then
-the same server behind `hud-mcp serve`, in a sandbox, with the record. Batches of both alternate;
-the quickest counts. Beside the time, the processor time of the client and of everything below it
-says more of a machine that is busy. An opening is a sandbox with its files and the start of the
-server, beside the start alone.
+One client of the SDK calls a tool of a server over stdio: the server's own process, the same server
+behind a bare proxy of the SDK, and behind `hud-mcp serve`, in a sandbox, with the record. Batches
+of the three alternate; the quickest counts. Beside the time, the processor time of the client and
+of everything below it says more of a machine that is busy. An opening is a sandbox with its files
+and the start of the server, beside the start alone.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from hud_mcp import Environment, Opening, ToolServer
 
+PROXY = Path(__file__).with_name("server_call_proxy.py")
 PLAIN = Path(__file__).resolve().parents[1] / "tests" / "servers" / "plain_server.py"
 BATCHES = 6
 SESSIONS = 8
@@ -113,27 +114,32 @@ async def calls(command: list[str], tool: str, arguments: dict[str, Any], count:
     with tempfile.TemporaryDirectory() as made:
         folder, own = Path(made), psutil.Process()
         served = write_source(folder, command)
+        proxied = [sys.executable, str(PROXY), *command]
         async with AsyncExitStack() as stack:
-            direct = await stack.enter_async_context(client(command, folder))
-            theirs = own.children()
-            ours = await stack.enter_async_context(client(served, folder))
-            beside = [each for each in own.children() if each not in theirs]
-            named = await start(ours, arguments)
-            pairs = [
-                (
-                    await batch(direct, theirs, (tool, arguments), size),
-                    await batch(ours, beside, (tool, named), size),
-                )
+            ways: dict[str, tuple[Client, list[psutil.Process], dict[str, Any]]] = {}
+            for way, words in (("direct", command), ("proxy", proxied), ("step", served)):
+                before = own.children()
+                opened = await stack.enter_async_context(client(words, folder))
+                given = await start(opened, arguments) if way == "step" else arguments
+                ways[way] = opened, [each for each in own.children() if each not in before], given
+            rounds = [
+                {
+                    way: await batch(opened, under, (tool, given), size)
+                    for way, (opened, under, given) in ways.items()
+                }
                 for size in (20, *[count // BATCHES] * BATCHES)
-            ]
+            ][1:]
     for which, name in enumerate(("ms", "ms of processor")):
         # The least of all batches: others of the machine only add to it.
-        one, other = (min(pair[side][which] for pair in pairs[1:]) for side in (0, 1))
-        ratio = statistics.median(pair[1][which] / pair[0][which] for pair in pairs[1:])
-        print(
-            f"a call of {tool}: {one:.2f} {name} directly, {other:.2f} as a step; "
-            f"{other / one:.2f} x (pairs: {ratio:.2f} x)"
-        )
+        least = {way: min(each[way][which] for each in rounds) for way in ways}
+        for way, words in (("proxy", "by the SDK's bare proxy"), ("step", "as a step")):
+            ratio = statistics.median(
+                each[way][which] / each["direct"][which] for each in rounds[1:]
+            )
+            print(
+                f"a call of {tool}: {least['direct']:.2f} {name} directly, {least[way]:.2f} {words}; "
+                f"{least[way] / least['direct']:.2f} x (pairs: {ratio:.2f} x)"
+            )
 
 
 async def openings(command: list[str], count: int) -> None:

@@ -136,9 +136,10 @@ async def calls(command: list[str], tool: str, arguments: dict[str, Any], count:
             ratio = statistics.median(
                 each[way][which] / each["direct"][which] for each in rounds[1:]
             )
+            one, other = least["direct"], least[way]
             print(
-                f"a call of {tool}: {least['direct']:.2f} {name} directly, {least[way]:.2f} {words}; "
-                f"{least[way] / least['direct']:.2f} x (pairs: {ratio:.2f} x)"
+                f"a call of {tool}: {one:.2f} {name} directly, {other:.2f} {words}; "
+                f"{other / one:.2f} x (pairs: {ratio:.2f} x)"
             )
 
 

@@ -353,18 +353,20 @@ async def run_tool(
         world.note_tool(tool)
         if moves is not None:
             await moves.after(draft.events, life.journal.count - life.journal.users + 1)
-        seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
         shown = tool_observation(value, look)
+        image = shown.image if isinstance(value, ToolReply) else None
+        if not tool.passes_through:  # else its reply is everything that there is to see
+            pictures = look.model_copy(update={"text": False})
+            image = (await world.observe(pictures, deliver_image=False)).image or image
         draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
         if await _fail(life, draft, tool, exc):
             raise
         raise ActionFailed(draft.error or "") from None
     draft.performed = 1
-    draft.observation = Observation(text=shown.text or "", image=seen.image)
+    draft.observation = Observation(text=shown.text or "", image=image)
     reply = value if isinstance(value, ToolReply) else None
     if reply is not None:
-        draft.observation = Observation(text=shown.text or "", image=seen.image or shown.image)
         _keep(draft, tool, reply)
     await _tell(life, moves, draft)
     notes = tuple(draft.notes)

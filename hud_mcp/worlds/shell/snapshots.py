@@ -51,7 +51,7 @@ def missed(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 _NAMED = 5
 
-_WATCHED = 1000
+_WATCHED = 10_000
 """The most things in a folder that are watched in place of packing it."""
 _ALL = 2
 
@@ -59,7 +59,7 @@ _ALL = 2
 class FolderSnapshots:
     """The taking and restoring of snapshots of one session's folder.
 
-    A pack of the folder is used again until something may have changed.
+    A pack of the folder is used again until an event of the kernel tells of a change.
 
     Attributes:
         left_out: The parts that the last snapshot lacked, or the last restore did not bring back.
@@ -71,15 +71,15 @@ class FolderSnapshots:
         self.notice = ""
         self._sandbox = sandbox
         self._most_bytes = most_bytes
-        self._packed: Packed | None = None  # without its data, which the last snapshot ends with
-        self._worth = 0  # of the events since a pack while something ran
+        self._packed = Packed(b"")  # without its data, which the last snapshot ends with
+        self._events = 0  # the worth of those since the last look
         self._last = b""
         self._fields: Mapping[str, Any] = {}
         self._counts: Mapping[str, int] = {}
 
     def expire(self) -> None:
-        """Pack the folder anew next time: it may have changed."""
-        self._packed = None
+        """Look anew next time: a command may have left something behind."""
+        self._events = min(self._events, 1)
 
     async def take(self, last: str) -> bytes:
         """Return a snapshot: the folder as a compressed tar, and the end of the last command.
@@ -87,7 +87,7 @@ class FolderSnapshots:
         It fails for the reasons of `ShellWorld.snapshot`.
         """
         sandbox, packed = self._sandbox, self._packed
-        if packed is None or self._worth != _ALL or not sandbox.events.is_still():
+        if self._events < _ALL or not sandbox.events.is_still():
             packed = await self._look()
         if packed.lost:
             named = ", ".join(map(str, packed.lost[:_NAMED]))
@@ -103,8 +103,8 @@ class FolderSnapshots:
 
     async def _look(self) -> Packed:
         """Count the things that a snapshot lacks, and pack the folder if it may have changed."""
-        sandbox, changed = self._sandbox, self._sandbox.events.clear()
-        packed, self._packed = self._packed, None  # also if this fails
+        sandbox, packed = self._sandbox, self._packed
+        changed, was, self._events = sandbox.events.clear(), self._events, 0
         try:
             usage = await sandbox.usage(most=_WATCHED)
         except OSError as exc:
@@ -112,19 +112,11 @@ class FolderSnapshots:
                 f"The running processes cannot be listed: {exc.strerror or exc}."
             ) from exc
         self._counts = {"processes": usage.processes, "elsewhere": usage.elsewhere}
-        goes_on, was, self._worth = bool(usage.processes), self._worth, 0
-        if goes_on or was:
-            # Memory that was shared before the look, and is not in it, has made an event.
-            changed = changed or not sandbox.events.is_still()
-            self._worth = usage.events
-            packed = packed if was and self._worth and not changed else None
-        if packed is None:
+        # Memory that was shared before the look, and is not in it, has made an event.
+        if changed or not (was and usage.events and sandbox.events.is_still()):
             packed = await sandbox.folder.pack(most_bytes=self._most_bytes)
-            self._fields = {}
-            can_last = self._worth or not goes_on
-            self._packed = replace(packed, data=b"") if can_last else None
-        else:
-            self._packed = packed
+            self._packed, self._fields = replace(packed, data=b""), {}
+        self._events = usage.events
         return packed
 
     async def take_whole(self, last: str) -> bytes:
@@ -140,7 +132,7 @@ class FolderSnapshots:
         await self._sandbox.end_processes()
         await self._sandbox.folder.unpack(packed)
         # Not to be taken for a pack of what is there now: what was left out is not.
-        self._packed, self._worth = Packed(b""), 0
+        self._packed, self._events = Packed(b""), 0
         self._fields, self._last = {}, data
         self.left_out = missed(fields)
         if self.left_out:

@@ -34,7 +34,8 @@ def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
         tmp_path,
         {"id": "plain"},
         {"id": "mistaken", "validation": {"wrong": ["Vienna", "vaduz"]}},
-        {"id": "named", "description": "It is Vaduz."},
+        {"id": "it-is-vaduz"},
+        {"id": "described", "description": "It is Vaduz."},
         {"id": "kept", "metadata": {"answer": "Vaduz", "source": "an atlas"}},
         {"id": "generous", "validation": {"oracle": None, "nop": 0.5}},
         {"id": "unfit", "args": {"country": "Liechtenstein", "town": "Vaduz"}},
@@ -46,7 +47,8 @@ def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
     assert {name: each["verdict"] for name, each in found.items()} == {
         "plain": "unproven",
         "mistaken": "failed",
-        "named": "failed",
+        "it-is-vaduz": "failed",
+        "described": "unproven",  # people alone read that
         "kept": "unproven",
         "generous": "failed",
         "unfit": "failed",
@@ -55,10 +57,10 @@ def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
     }
     assert "Its template has no oracle (" in found["plain"]["reasons"][0]
     assert found["mistaken"]["reasons"][0].startswith("Reward 1 for the answer 'vaduz'; less than")
-    assert "An agent can read 'Vaduz'" in found["named"]["reasons"][0]
-    assert "list_tasks, the task's row: description" in found["named"]["reasons"][0]
+    assert "An agent can read 'Vaduz'" in found["it-is-vaduz"]["reasons"][0]
+    assert "list_tasks, the task's row: id" in found["it-is-vaduz"]["reasons"][0]
     assert found["generous"]["reasons"][0].startswith("Reward 0 for doing nothing; 0.5 was")
-    assert "rows.jsonl:6: It does not fit." in found["unfit"]["reasons"][0]
+    assert "rows.jsonl:7: It does not fit." in found["unfit"]["reasons"][0]
     assert "there is no argument 'town'" in found["unfit"]["reasons"][0]
     assert "has no template 'river'" in found["unknown"]["reasons"][0]
 

@@ -100,7 +100,9 @@ def test_a_difficulty_is_a_split_and_all_says_what_it_leaves_out() -> None:
 
     assert result.exit_code == 0, result.output
     assert "over 1 graded of 1 run" in result.output
-    assert result.output.startswith("Left out: quickstart_calls, ")
+    left_out = result.output.partition("\n")[0]
+    assert left_out.startswith("Left out: ")
+    assert "quickstart_calls, contextual_browser (repeat quickstart)" in left_out
     assert "\nset " not in result.output
     assert "\ndifficulty " not in result.output
     [listed] = [json.loads(line) for line in run("jobs", "--json").output.splitlines()]

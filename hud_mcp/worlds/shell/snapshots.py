@@ -73,13 +73,14 @@ class FolderSnapshots:
         self._most_bytes = most_bytes
         self._packed = Packed(b"")  # without its data, which the last snapshot ends with
         self._events = 0  # the worth of those since the last look
+        self._is_stale = True
         self._last = b""
         self._fields: Mapping[str, Any] = {}
         self._counts: Mapping[str, int] = {}
 
     def expire(self) -> None:
         """Look anew next time: a command may have left something behind."""
-        self._events = min(self._events, 1)
+        self._is_stale = True
 
     async def take(self, last: str) -> bytes:
         """Return a snapshot: the folder as a compressed tar, and the end of the last command.
@@ -87,7 +88,7 @@ class FolderSnapshots:
         It fails for the reasons of `ShellWorld.snapshot`.
         """
         sandbox, packed = self._sandbox, self._packed
-        if self._events < _ALL or not sandbox.events.is_still():
+        if self._is_stale or self._events < _ALL or not sandbox.events.is_still():
             packed = await self._look()
         if packed.lost:
             named = ", ".join(map(str, packed.lost[:_NAMED]))
@@ -103,8 +104,9 @@ class FolderSnapshots:
 
     async def _look(self) -> Packed:
         """Count the things that a snapshot lacks, and pack the folder if it may have changed."""
-        sandbox, packed = self._sandbox, self._packed
+        sandbox, packed, went_on = self._sandbox, self._packed, self._counts.get("processes")
         changed, was, self._events = sandbox.events.clear(), self._events, 0
+        was_stale, self._is_stale = self._is_stale, True  # also if this fails
         try:
             usage = await sandbox.usage(most=_WATCHED)
         except OSError as exc:
@@ -112,11 +114,15 @@ class FolderSnapshots:
                 f"The running processes cannot be listed: {exc.strerror or exc}."
             ) from exc
         self._counts = {"processes": usage.processes, "elsewhere": usage.elsewhere}
-        # Memory that was shared before the look, and is not in it, has made an event.
-        if changed or not (was and usage.events and sandbox.events.is_still()):
+        if was and usage.events:
+            # Memory that was shared before the look, and is not in it, has made an event.
+            changed = changed or not sandbox.events.is_still()
+        else:  # without events, only a folder in which nothing ran is known to be the same
+            changed = bool(was_stale or went_on or usage.processes)
+        if changed:
             packed = await sandbox.folder.pack(most_bytes=self._most_bytes)
             self._packed, self._fields = replace(packed, data=b""), {}
-        self._events = usage.events
+        self._events, self._is_stale = usage.events, False
         return packed
 
     async def take_whole(self, last: str) -> bytes:
@@ -132,7 +138,7 @@ class FolderSnapshots:
         await self._sandbox.end_processes()
         await self._sandbox.folder.unpack(packed)
         # Not to be taken for a pack of what is there now: what was left out is not.
-        self._packed, self._events = Packed(b""), 0
+        self._packed, self._is_stale, self._events = Packed(b""), True, 0
         self._fields, self._last = {}, data
         self.left_out = missed(fields)
         if self.left_out:

@@ -290,6 +290,18 @@ async def test_a_snapshot_is_made_anew_only_where_something_may_have_changed(
     assert await shell.snapshot() != before
 
 
+async def test_without_events_a_folder_is_the_same_while_nothing_runs(
+    open_shell: OpenShell,
+) -> None:
+    """Outside of a namespace a link may lead in, so that no event tells of every change."""
+    shell = await open_shell(isolation="none")
+    await shell.write("f", "1")
+    before = await shell.snapshot()
+    assert await shell.snapshot() is before
+    await shell.run("echo -n 2 > f")
+    assert in_snapshot(await shell.snapshot(), "f") == b"2"
+
+
 MAPPED = """
 import mmap, time
 with open("f", "r+b") as file, mmap.mmap(file.fileno(), 1) as memory:

@@ -90,7 +90,7 @@ async def test_a_command_says_how_it_ended(shell: ShellWorld) -> None:
         await clean.run("sleep 100 & echo")
         assert (await clean.run("pgrep -x sleep")).exit_code == 1
         await clean.run("sleep 100 >/dev/null 2>&1 & echo", background=True)
-        assert (await clean.run("pgrep -x sleep")).exit_code == 0
+        assert (await clean.run("pgrep -f 'sleep 10[0]'")).exit_code == 0
         assert (
             await clean.run(["printenv", "A"], env={"A": "1"}, cwd="/workspace")
         ).output == "1\n"

@@ -141,8 +141,9 @@ async def _in_process(job: ServedJob) -> AsyncGenerator[Served]:
 async def _beside(job: ServedJob) -> AsyncGenerator[Served]:
     how, rows = job.how, job.folder / ROWS
     Taskset(job.prepared.tasks).save(rows)  # the rows of this job alone
+    variables = service("sampling variables")(how.model)
     command = ServerCommand(
-        how.sources, rows, job.store.url, job.prepared.job.id, job.log, job.options
+        how.sources, rows, job.store.url, job.prepared.job.id, job.log, job.options, variables
     )
     count = how.workers or 1  # every job has a server
     async with AsyncExitStack() as stack:

@@ -131,11 +131,13 @@ class ServerCommand:
     job_id: str
     log: TextIO
     extra: Sequence[str] = field(default=())
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def child(self, *more: str) -> OwnServer:
         """Return the child process of the command, with more arguments by which it is reached."""
         options = ["--taskset", str(self.taskset), "--store", self.store_url, "--job", self.job_id]
-        return OwnServer(["serve", *self.sources, *options, *self.extra, *more], self.log)
+        arguments = ["serve", *self.sources, *options, *self.extra, *more]
+        return OwnServer(arguments, self.log, self.variables)
 
 
 @dataclass

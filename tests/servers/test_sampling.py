@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from judge_server import Asked, JudgeServer, judge_server, status
 from peers import Held, Peer, stdio_peer
+from provider_server import Asked as Request
+from provider_server import Call, Says, provider_server
 from running_servers import stored_in
+
+from hud_mcp import evaluate
+from hud_mcp.plugins.models.options import ModelOptions
+from hud_mcp.plugins.servers.use import load_use
+from hud_mcp.store import opened_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 
@@ -27,6 +34,9 @@ async def ask(server: ToolServerWorld):
     await server.shell.write("notes.txt", "begun")
     yield "Ask a model."
     yield float(server.calls.errors_at_most(0))
+
+
+tasks = [ask()]
 """
 
 
@@ -80,6 +90,66 @@ async def test_a_server_is_answered_by_the_model_of_judges(tmp_path: Path) -> No
     assert second["messages"][3]["content"][1]["image_url"]["url"].startswith("data:image/png")
     assert (second["temperature"], second["stop"]) == (0.5, ["END"])
     assert judge.asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.long
+async def test_a_server_is_answered_by_the_model_that_is_named_for_it(tmp_path: Path) -> None:
+    """In place of the judges'; the step has its tokens, and a wrong name is nobody's model."""
+
+    def script(asked: Request) -> Says:
+        return Says(f"heard {asked.heard.prompt}", tokens=(30, 7))
+
+    with provider_server(script) as server:
+        async with judge_server(lambda _: "never") as judge:
+            words, named = (
+                (write(tmp_path, sampling=True),),
+                {
+                    "HUD_MCP_SAMPLING_MODEL": "openai-compatible:model-7",
+                    "HUD_MCP_SAMPLING_URL": server.base_url("openai-chat"),
+                },
+            )
+            async with stdio_peer(tmp_path, words, env=variables(judge) | named) as peer:
+                task = await peer.start("ask")
+                said = await peer.ok("sample_all", session=task.session)
+                assert '"model": "openai-compatible:model-7"' in said.text
+                ((asked,),) = await asked_in(peer, task)
+                assert (asked["action"], asked["model"], asked["tokens"]) == (
+                    "answered", "openai-compatible:model-7", 37,
+                )  # fmt: skip
+            named["HUD_MCP_SAMPLING_URL"] = ""
+            async with stdio_peer(tmp_path, words, env=variables(judge) | named) as peer:
+                task = await peer.start("ask")
+                assert "no model" in (await peer.ok("sample", session=task.session)).text
+    assert judge.asked == []
+    (body,) = (each.body for each in server.asked)
+    system, first, _answer, last = body["messages"]
+    assert (system["role"], system["content"], first["role"]) == ("system", "Be [masked]", "user")
+    assert last["content"][1]["image_url"]["url"].startswith("data:image/png")
+    assert (body["temperature"], body["stop"]) == (0.5, ["END"])
+
+
+async def test_a_jobs_model_answers_its_servers_and_is_counted_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--model` plays, and its server asks the same model; only the agent's turns are its own."""
+
+    def script(asked: Request) -> Says:
+        if not asked.heard.tools:
+            return Says("for the server", tokens=(30, 7))
+        called = asked.heard.results
+        return Says(calls=(Call("response", {"answer": ""}) if called else Call("sample", {}),))
+
+    monkeypatch.setenv("ASKING_TOKEN", SECRET)
+    with provider_server(script) as server:
+        model = ModelOptions(name="openai-compatible:m", base_url=server.base_url("openai-chat"))
+        store = str(tmp_path / "store.sqlite3")
+        job = await evaluate(write(tmp_path, sampling=True), model, store=store)
+    assert job.reward == 1.0, job
+    assert len(server.asked) == 3
+    async with opened_store(store) as opened:
+        use = await load_use(opened.database, job.id)
+    assert use is not None
+    assert use["sampled"] == {"requests": 1, "tokens": 37, "cost_usd": 0}
 
 
 @pytest.mark.long

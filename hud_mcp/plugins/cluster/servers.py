@@ -24,6 +24,7 @@ from hud_mcp.plugins import cluster
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.plugins.cluster.nodes import Cluster, connected, gather_files
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
+from hud_mcp.registry import service
 from hud_mcp.rollout.evaluation import ROWS, Served, ServedJob, tell_worker_death
 from hud_mcp.rollout.link import Address, Link, web_link
 from hud_mcp.rollout.options import RunOptions
@@ -284,7 +285,7 @@ async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator
         commands = [
             NodeCommand(
                 ["serve", *sources, "--taskset", ROWS, "--job", job.prepared.job.id, *job.options],
-                _carried(job.store),
+                _carried(job.store) | service("sampling variables")(how.model),
                 nodes.claim(one, each),
                 nodes.claim(one, 1),
                 partial(_append, job.log, number),
@@ -296,7 +297,8 @@ async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator
         servers = await stack.enter_async_context(run_on_nodes(commands, addresses, tell))
         stable: Address | None = None
         if how.is_remote:
-            port = await stack.enter_async_context(relay(lambda: _first_url(addresses)))
+            relayed = relay(lambda: next((each.url for each in addresses if each.url), None))
+            port = await stack.enter_async_context(relayed)
             stable = Address(token, port, f"http://127.0.0.1:{port}/mcp")
         moves = Moves(needs, each, stable, job.watch.on_note)
         yield Served(list(servers), offers, moves)
@@ -324,12 +326,7 @@ def check_store(store: Store, nodes: Cluster, *, shows: bool) -> None:
         )
 
 
-def _first_url(addresses: Sequence[Address]) -> str | None:
-    """Return the URL of a present server: each takes any call of the job."""
-    return next((address.url for address in addresses if address.url), None)
-
-
-def _carried(store: Store) -> Mapping[str, str]:
+def _carried(store: Store) -> dict[str, str]:
     own = {k: v for k, v in os.environ.items() if k.startswith(_CARRIED) and k not in TOKENS}
     return own | {STORE_VARIABLE: store.url}
 

@@ -88,6 +88,11 @@ def print_use(jobs: Sequence[Job], uses: Sequence[Json | None]) -> None:
             calls.add_row(cell(name), *map(cell, said))
     console.print()
     print_table(console, calls, whole="tool")
+    for place, use in enumerate(uses, 1):
+        if use and (of := use.get("sampled")):
+            text = f"{place}. asked a model {of['requests']} times: {of['tokens']:,} tokens, "
+            text += f"${of['cost_usd']:.4f}, apart from the agent's."
+            console.print(cell(text), soft_wrap=True)
     if unused := [name for name, said in rows.items() if set(said) == {_UNUSED}]:
         text = f"Listed, and never called: {', '.join(unused)}."
         console.print(cell(text, "dim"), soft_wrap=True)

@@ -99,7 +99,7 @@ class Asks:
         roots: The answer to a request for roots.
         masker: Masks secrets in the requests.
         log: The session's log, for requests outside of a call.
-        sample: The answer of a model; None refuses a request for one.
+        sample: The answer of a model, and its figures; None refuses a request for one.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Asks:
         roots: Sequence[Json],
         masker: Masker,
         log: Callable[[str], None],
-        sample: Callable[[Json], Awaitable[Json]] | None = None,
+        sample: Callable[[Json], Awaitable[tuple[Json, Json]]] | None = None,
     ) -> None:
         self._name, self._roots, self._masker, self._log = name, list(roots), masker, log
         self._sample = sample
@@ -143,8 +143,8 @@ class Asks:
             noted = running.note(method, {}, "refused")
             if method != _SAMPLE or self._sample is None:
                 return await refuse(method, params)
-            result = await self._sample(params)
-            noted |= {"action": "answered", "model": result["model"]}
+            result, figures = await self._sample(params)
+            noted |= {"action": "answered", **{k: v for k, v in figures.items() if v is not None}}
             return result
         answers = await running.ask({"answer": self._checked(running, method, params)})
         return answers["answer"]

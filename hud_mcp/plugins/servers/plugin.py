@@ -17,6 +17,7 @@ PLUGIN = Plugin(
         "server tools": "hud_mcp.plugins.servers.published:offer_published_tools",
         "server use": "hud_mcp.plugins.servers.use:load_use",
         "server use of runs": "hud_mcp.plugins.servers.use:use_of",
+        "sampling variables": "hud_mcp.plugins.servers.sampling_model:variables_of",
         "find servers": "hud_mcp.plugins.servers.missing:find_servers",
         "install servers": "hud_mcp.plugins.servers.missing:install_servers",
         "sources with files": "hud_mcp.plugins.servers.source:with_files",

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
@@ -11,10 +11,11 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.base import libraries
-from hud_mcp.errors import GraderFailed
+from hud_mcp.errors import GraderFailed, HudMcpError
 from hud_mcp.graders.endpoint import Endpoint, Question, Unreadable, find_endpoint, open_client
-from hud_mcp.plugins.servers.peer import INTERNAL_ERROR, Json, RemoteError
+from hud_mcp.plugins.servers.peer import INTERNAL_ERROR, Json, RemoteError, as_object
 from hud_mcp.plugins.servers.reply import PICTURES, Masker
+from hud_mcp.plugins.servers.sampling_model import ask_model, named_model
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -34,6 +35,17 @@ class _Conversation(Endpoint):
     """A model that is asked with a whole conversation."""
 
     asked: "types.CreateMessageRequestParams | None" = None
+    counts: list[int] = field(default_factory=list[int])  # the tokens of its reply, if it tells
+
+    async def _post(self, client: Any, body: Any) -> Any:
+        status, headers, data = await super()._post(client, body)
+        try:
+            usage = as_object(as_object(orjson.loads(data)).get("usage"))
+        except ValueError:
+            usage = {}
+        names = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+        self.counts[:] = [n for name in names if isinstance(n := usage.get(name), int)]
+        return status, headers, data
 
     def payload(self, question: Question) -> Json:
         """Return the body of a request: the model's own form of each message."""
@@ -55,7 +67,7 @@ class _Conversation(Endpoint):
 
 
 class Sampler:
-    """The model of judges, for the requests of one session's server.
+    """The model that the user names, else that of judges, for one session's server.
 
     Args:
         masker: Masks secrets in the requests.
@@ -69,30 +81,42 @@ class Sampler:
         self._masker, self._log = masker, log
         self._left = _REQUESTS
 
-    async def answer(self, params: Json) -> Json:
-        """Return the result of `sampling/createMessage`; a `RemoteError` says why there is none."""
+    async def answer(self, params: Json) -> tuple[Json, Json]:
+        """Return the result of `sampling/createMessage`, and the figures for the record.
+
+        Raises:
+            RemoteError: There is none; the text says why.
+        """
         if self._left <= 0:
             raise RemoteError(_REFUSED, f"A session has {_REQUESTS} requests for a model.")
         self._left -= 1
         asked = _read(self._masker.value(params))
+        tokens = max(1, min(asked.max_tokens, _REPLY_TOKENS))
         try:
-            endpoint = find_endpoint()
+            options = named_model(tokens)
+            model = None if options else _Conversation(**asdict(find_endpoint()), asked=asked)
         except GraderFailed as exc:
             self._log(f"sampling is refused: {exc}")
             raise RemoteError(_REFUSED, "This client has no model.") from None
-        model = _Conversation(**asdict(endpoint), asked=asked)
-        tokens = max(1, min(asked.max_tokens, _REPLY_TOKENS))
-        question = Question(asked.system_prompt or "", "", reply_tokens=tokens)
         try:
             with anyio.fail_after(_ANSWER_S) as bound:
-                how: Any = {"limiter": self.limiter, "deadline": bound.deadline}
-                async with open_client() as client:
-                    text = await model.ask(client, question, backoff_s=_BACKOFF_S, **how)
-        except (GraderFailed, Unreadable, TimeoutError) as exc:  # its words are the operator's
+                if model is not None:
+                    text, figures = await self._judged(model, tokens, bound.deadline)
+                else:
+                    async with self.limiter:
+                        text, figures = await ask_model(options, asked)
+        except (HudMcpError, Unreadable, TimeoutError) as exc:  # its words are the operator's
             self._log(f"sampling failed: {exc or 'no reply in time'}")
             raise RemoteError(INTERNAL_ERROR, "The model did not answer.") from None
         content = {"type": "text", "text": text}
-        return {"role": "assistant", "content": content, "model": endpoint.model}
+        return {"role": "assistant", "content": content, "model": figures["model"]}, figures
+
+    async def _judged(self, model: _Conversation, tokens: int, until: float) -> tuple[str, Json]:
+        system = (model.asked and model.asked.system_prompt) or ""
+        how: Any = {"limiter": self.limiter, "deadline": until, "backoff_s": _BACKOFF_S}
+        async with open_client() as client:
+            text = await model.ask(client, Question(system, "", reply_tokens=tokens), **how)
+        return text, {"model": model.model, "tokens": sum(model.counts) or None}
 
 
 def _read(params: Json) -> "types.CreateMessageRequestParams":

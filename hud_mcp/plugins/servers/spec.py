@@ -89,7 +89,7 @@ class ToolServer(WorldSpec):
         allow: Hosts that it may reach over HTTP and HTTPS, as for `Shell`.
         era: The version of the protocol; `auto` takes the newer one that the server speaks.
         sampling: Whether a model answers a server of 2025-11-25 that asks its client for one: the
-            model of `LLMJudgeGrader`, at this process's expense.
+            job's, that of `HUD_MCP_SAMPLING_MODEL`, or the judges'; at this process's expense.
         replayable: Whether a session comes back by repeating its calls, not by its files.
         describe: Another description, by the name of a tool.
         without: Tools that are left out.

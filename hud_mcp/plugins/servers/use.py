@@ -18,8 +18,8 @@ _TOOLS, _NAME_CHARS = 200, 80
 """The most tools of a page, and the length of a name; servers choose both."""
 
 
-_Calls = tuple[str, str, bool, Any, int]
-"""A run, a tool, whether its calls failed, the facts on its server, and the number of calls."""
+_Calls = tuple[str, str, bool, Json, int]
+"""A run, a tool, whether its calls failed, what is kept of their reply, and their number."""
 
 
 def use_of(runs: Iterable[Any]) -> Json | None:
@@ -31,9 +31,9 @@ def use_of(runs: Iterable[Any]) -> Json | None:
         if step.kind == "tool" and step.actions
     )
     return _use(
-        (run, str(step.actions[0].get("tool")), step.error is not None, server, 1)
+        (run, str(step.actions[0].get("tool")), step.error is not None, reply, 1)
         for run, step in steps
-        for server in [as_object(step.info.get(REPLY)).get("server")]
+        for reply in [as_object(step.info.get(REPLY))]
     )
 
 
@@ -58,9 +58,10 @@ async def load_use(database: Any, job_id: str, *, threshold: float = PASS_REWARD
     counted = [each for runs in by_task.values() for each in choose_runs(runs, job.group)[0]]
     ids = {run.id for run in counted}
     use = _use(
-        (row.run, row.tool or "", bool(row.failed), _read(row.server), row.calls)
+        (row.run, row.tool or "", bool(row.failed), reply, row.calls)
         for row in rows
         if row.run in ids
+        for reply in [{"server": _read(row.server), "asked": _read(row.asked)}]
     )
     if use is None:
         return None
@@ -72,7 +73,7 @@ async def load_use(database: Any, job_id: str, *, threshold: float = PASS_REWARD
 def _use(calls: Iterable[_Calls]) -> Json | None:
     known = list(calls)
     servers: dict[str, Json] = {}
-    for told in (as_object(server) for _, _, _, server, _ in known):
+    for told in (as_object(reply.get("server")) for _, _, _, reply, _ in known):
         listed, tokens, count = (told.get(each) for each in ("listed", "tokens", "count"))
         if isinstance(listed, list) and isinstance(tokens, int) and isinstance(count, int):
             name = str(told.get("name"))[:_NAME_CHARS]
@@ -80,9 +81,9 @@ def _use(calls: Iterable[_Calls]) -> Json | None:
             facts = {"name": name, "tokens": tokens, "count": count, "tools": names}
             servers.setdefault(name, facts)
     tools = {name: [0, 0] for each in servers.values() for name in each["tools"]}
-    for _, tool, failed, server, count in known:
+    for _, tool, failed, reply, count in known:
         # A call without a reply, as of a server that died, is known by its tool alone.
-        is_new = bool(server) and len(tools) < _TOOLS
+        is_new = bool(reply.get("server")) and len(tools) < _TOOLS
         find = tools.setdefault if is_new else tools.get
         counts = find(tool[:_NAME_CHARS], [0, 0])
         counts[0] += count
@@ -90,7 +91,19 @@ def _use(calls: Iterable[_Calls]) -> Json | None:
     figures = [{"name": name, "calls": n, "errors": bad} for name, (n, bad) in tools.items()]
     told = {"servers": list(servers.values()), "runs": len({run for run, *_ in known})}
     sums = {name: sum(each[name] for each in figures) for name in ("calls", "errors")}
-    return {**told, **sums, "tools": figures} if servers else None
+    return {**told, **sums, **_sampled(known), "tools": figures} if servers else None
+
+
+def _sampled(calls: Sequence[_Calls]) -> Json:
+    """Return the figures of the models that servers asked; empty without such a request."""
+    figures = dict.fromkeys(("requests", "tokens", "cost_usd"), 0)
+    for *_, reply, count in calls:
+        asked = reply.get("asked")
+        for note in map(as_object, cast("list[Any]", asked) if isinstance(asked, list) else ()):
+            of_note = {**note, "requests": int(note.get("model") is not None)}
+            for name in figures:
+                figures[name] += count * (of_note.get(name) or 0)
+    return {"sampled": figures} if figures["requests"] else {}
 
 
 def _read(text: str | None) -> Any:

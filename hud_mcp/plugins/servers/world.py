@@ -103,6 +103,7 @@ class ToolServerWorld(World):
         self._logged = 0
         self._asks = self._new_asks()
         self._stored: bytes | None = None
+        self._is_empty = False
         self._instance: Instance | None = None
         self._starting = anyio.Lock()
         self._is_held = False
@@ -305,8 +306,12 @@ class ToolServerWorld(World):
             return _UNUSED
         if self._asks.held is not None and self._stored is not None:
             return self._stored  # half a call is not kept
-        data = self._stored = await self._shell.snapshot()
-        if self.calls and not (self._launch.has_files or await self._has_files()):
+        data = await self._shell.snapshot()
+        if data is not self._stored and not self._launch.has_files:
+            _entries, count = await self._shell.sandbox.files.entries(limit=1)
+            self._is_empty = count == 0
+        self._stored = data
+        if self.calls and self._is_empty:
             raise SnapshotFailed(
                 f"{self._launch.name} keeps nothing in its folder, so nothing of it can be stored."
             )
@@ -408,10 +413,6 @@ class ToolServerWorld(World):
                 await self._shell.sandbox.release()
                 self._is_held = False
             await instance.close()
-
-    async def _has_files(self) -> bool:
-        _entries, total = await self.shell.sandbox.files.entries(limit=1)
-        return total > 0
 
     async def _compare(self, instance: Instance) -> None:
         """Note for the next reply what the server lists otherwise."""

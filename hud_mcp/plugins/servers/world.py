@@ -103,10 +103,9 @@ class ToolServerWorld(World):
         self._logged = 0
         self._asks = self._new_asks()
         self._stored: bytes | None = None
-        self._is_empty = False
         self._instance: Instance | None = None
         self._starting = anyio.Lock()
-        self._is_held = False
+        self._is_held = self._is_empty = False
         self._notice = ""
         self._watch: Watch | None = None
         self._change = Change()

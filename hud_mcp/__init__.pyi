@@ -34,7 +34,7 @@ from hud_mcp.loading.source import load_environments as load_environments
 from hud_mcp.plugins.gymnasium.spec import Gymnasium as Gymnasium
 from hud_mcp.plugins.gymnasium.world import GymnasiumWorld as GymnasiumWorld
 from hud_mcp.plugins.hud.gym import connect as connect
-from hud_mcp.plugins.servers.spec import ToolServer as ToolServer
+from hud_mcp.plugins.servers.several import ToolServer as ToolServer
 from hud_mcp.plugins.servers.world import ToolServerWorld as ToolServerWorld
 from hud_mcp.plugins.sets.files import dataset_file as dataset_file
 from hud_mcp.plugins.users.quality import UserGrader as UserGrader

@@ -110,9 +110,6 @@ async def compare(
         service("print server use")(jobs, uses)
 
 
-# A list.
-
-
 async def _list(store: Store, options: dict[str, Any]) -> None:
     found = await store.list_jobs(options["limit"] + 1)
     jobs, more = found[: options["limit"]], len(found) > options["limit"]
@@ -190,9 +187,6 @@ def _beside(figures: JobStatistics) -> str:
     foreign = f", {figures.foreign} foreign" if figures.foreign else ""
     foreign += f", {figures.pruned} pruned" if figures.pruned else ""
     return f"{foreign}, unplanned" if figures.planned is False else foreign
-
-
-# One job.
 
 
 async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:

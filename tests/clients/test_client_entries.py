@@ -24,8 +24,8 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_client_has_its_servers_found(person: Path) -> None:
     """By the entry as it is written, whatever the language of the file."""
     found = {client: service("client entries")(client, "other", person) for client in FILES}
-    assert {each["command"] for each in found.values()} == {"npx"}
-    assert service("client entries")("vs code", "other", person)["args"] == ["-y", "other"]
+    assert {each["other"]["command"] for each in found.values()} == {"npx"}
+    assert service("client entries")("vs code", "other", person)["other"]["args"] == ["-y", "other"]
 
 
 @each_of(
@@ -47,3 +47,16 @@ def test_an_entry_of_our_own_is_refused(person: Path) -> None:
     path.write_text(f'{{"mcpServers": {{"hud": {{{own}}}}}}}')
     with pytest.raises(InvalidConfiguration, match="itself"):
         service("client entries")("cursor", "hud", person)
+
+
+def test_all_servers_of_a_client_or_a_file_are_found_without_our_own(person: Path) -> None:
+    """An empty name stands for all; each has the folder of its file."""
+    own = '"command": "/opt/bin/hud-mcp", "args": ["serve"]'
+    text = f'{{"mcpServers": {{"hud": {{{own}}}, "a": {{"command": "x"}}}}}}'
+    (person / FILES["cursor"][0]).write_text(text)
+    path = person / "deep" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    for client, folder in (("cursor", person), (str(path), path.parent)):
+        found = service("client entries")(client, "", person)
+        assert found == {"a": {"command": "x", "cwd": str(folder)}}

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from hud_mcp.errors import HudMcpError, InvalidConfiguration, SourceNotFound, name_known
 from hud_mcp.plugins.install import jsonc, toml
-from hud_mcp.plugins.install.client import Client, Entry, Machine, find_client, is_own
+from hud_mcp.plugins.install.client import CLIENTS, Client, Entry, Machine, find_client, is_own
 
 _AROUND = 2
 """Lines shown before and after what changes; others may hold secrets."""
@@ -134,31 +134,38 @@ class Configuration:
         return Change(self.path, self.content, f"{self._mark}{text}".encode())
 
 
-def find_entry(client: str, name: str, folder: Path) -> dict[str, Any]:
-    """Return a server's entry as a client has it in a folder, with the folder as `cwd`.
+def find_entries(client: str, name: str, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the entry of a name of a client in a folder, or of a file; all but ours without one.
 
-    The project's own entry comes before one for all projects. Parent folders are not searched:
-    somebody else may write them.
+    The project's own entry comes before one for all projects; each has its folder as `cwd`. Parent
+    folders are not searched: somebody else may write them.
 
     Raises:
         SourceNotFound: There is no client or no entry of that name; the text lists those that are.
         InvalidConfiguration: The entry starts this package, or a file cannot be read.
     """
-    found, here = find_client(client), folder.resolve()
-    held = Configuration(found, found.file(Machine.here()))
-    shared = Configuration(found, here / found.project) if found.project else held
-    known = {**held.entries(), **shared.entries(), **held.entries("projects", str(here))}
-    if not isinstance(known.get(name), dict):
-        places = " and ".join(dict.fromkeys(str(each.path) for each in (held, shared)))
-        hint = name_known(name, known, what="It has")
-        raise SourceNotFound(f"{found.title} has no server {name!r} in {places}.{hint}")
-    if is_own(known[name]):
-        raise InvalidConfiguration(f"{name!r} of {found.title} is hud-mcp itself.")
-    text = json.dumps(known[name], default=str)
+    here, file = folder.resolve(), Path(client).expanduser()
+    if is_file := file.suffix in (".json", ".toml") and file.is_file():
+        of = [c for c in CLIENTS.values() if (c.style == "toml") == (file.suffix == ".toml")]
+        title, found = client, [Configuration(each, file) for each in of]
+    else:
+        known = find_client(client)
+        files = [known.file(Machine.here()), *([here / known.project] * bool(known.project))]
+        title, found = known.title, [Configuration(known, each) for each in files]
+    every = {n: each for one in found for n, each in one.entries().items()}
+    every |= found[0].entries("projects", str(here))
+    if name and not isinstance(every.get(name), dict):
+        places = " and ".join(dict.fromkeys(str(each.path) for each in found))
+        hint = name_known(name, every, what="It has")
+        raise SourceNotFound(f"{title} has no server {name!r} in {places}.{hint}")
+    if name and is_own(every[name]):
+        raise InvalidConfiguration(f"{name!r} of {title} is hud-mcp itself.")
+    chosen = {n: e for n, e in every.items() if n == name or not (name or is_own(e))}
+    text = json.dumps(chosen, default=str)
     for variable, path in (("workspaceFolder", here), ("userHome", Path.home())):
         text = text.replace(f"${{{variable}}}", json.dumps(str(path))[1:-1])
-    entry: dict[str, Any] = json.loads(text)
-    return {**entry, "cwd": str(here / entry.get("cwd", ""))}
+    top = file.resolve().parent if is_file else here
+    return {n: {**e, "cwd": str(top / e.get("cwd", ""))} for n, e in json.loads(text).items()}
 
 
 def _content(path: Path) -> bytes | None:

@@ -27,7 +27,7 @@ PLUGIN = Plugin(
         ),
     },
     services={
-        "client entries": "hud_mcp.plugins.install.change:find_entry",
+        "client entries": "hud_mcp.plugins.install.change:find_entries",
         "platform refusal": "hud_mcp.plugins.install.platforms:refusal",
         "offer browser": "hud_mcp.plugins.install.browser:offer_browser",
     },

@@ -51,9 +51,7 @@ def _in_place(source: str, request: JobRequest) -> tuple[str, ...]:
     """Return the first job's sources, with another command for its one server."""
     own = request.options.sources
     served = [
-        each
-        for each in own
-        if any(isinstance(found.world, ToolServer) for found in load_environments([each]))
+        s for s in own if any(isinstance(e.world, ToolServer) for e in load_environments([s]))
     ]
     if len(served) != 1:
         names = ", ".join(served) or "none"

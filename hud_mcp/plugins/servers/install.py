@@ -116,9 +116,6 @@ def is_installed(wanted: Wanted) -> bool:
     return (home / version / "INSTALLED").is_file()
 
 
-# Commands.
-
-
 def parse(words: Sequence[str]) -> Wanted | None:
     """Return the package that a command names; None for a program of this machine.
 
@@ -210,9 +207,6 @@ def _checked(wanted: Wanted) -> Wanted:
     return wanted
 
 
-# The cache.
-
-
 def cache_folder(*names: str) -> Path:
     """Return a folder of this plugin's cache, which only its owner can enter."""
     top = user_cache_path("hud-mcp") / "servers"
@@ -274,9 +268,6 @@ def _run(command: Sequence[str], what: str) -> str:
     return out.decode("utf-8", "replace")
 
 
-# npm.
-
-
 def _npm() -> str:
     found = shutil.which("npm")
     if found is None:
@@ -312,8 +303,6 @@ def _program_of_npm(wanted: Wanted, place: Path) -> Path:
     names = [own] if isinstance(binaries, str) else sorted(binaries)
     return modules / ".bin" / _chosen(wanted, names, own)
 
-
-# PyPI.
 
 _HAS_PIP = importlib.util.find_spec("pip") is not None
 _PIP_WHEELS = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:")

@@ -89,12 +89,11 @@ def command(source: str, *, as_json: bool) -> None:
         raise InvalidEnvironment(
             f"{source} has no MCP server. Write mcp:COMMAND, or name a file with a ToolServer."
         )
-    status = max([anyio.run(_lint, each, as_json) for each in found])
-    sys.exit(status)
+    named = [(of, spec) for of in found for spec in cast("ToolServer", of.world).members.values()]
+    sys.exit(max([anyio.run(_lint, of, spec, as_json) for of, spec in named]))
 
 
-async def _lint(environment: Environment, as_json: bool) -> int:  # noqa: FBT001  # by position alone
-    spec = cast("ToolServer", environment.world)
+async def _lint(environment: Environment, spec: ToolServer, as_json: bool) -> int:  # noqa: FBT001  # by position alone
     is_apart = spec.options["isolation"] == "bwrap" and not spec.options.get("url")
     calls = _CALLS if is_apart else 0  # a tool that says it only reads may do anything
     with anyio.fail_after(_LINT_S):
@@ -140,9 +139,6 @@ def _print(name: str, listing: Listing, found: Sequence[Finding]) -> None:
             console.print(cell(text, "red" if each.is_error else ""), soft_wrap=True)
     errors = sum(each.is_error for each in found)
     console.print(f"\nErrors: {errors}. Remarks: {len(found) - errors}.")
-
-
-# Lists.
 
 
 def find_in_list(listing: Listing, server: str) -> Iterator[Finding]:
@@ -249,9 +245,6 @@ def _faults(node: Any) -> Iterator[str]:
         yield "an array without items"
     elif kind == "object" and "properties" not in found:
         yield "an object without properties"
-
-
-# Answers.
 
 
 async def _find_in_answers(

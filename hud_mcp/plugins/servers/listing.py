@@ -26,19 +26,8 @@ from hud_mcp.plugins.servers.peer import Json, as_object
 from hud_mcp.plugins.servers.program import Program
 from hud_mcp.values.call import CORE_TOOLS
 
-__all__ = [
-    "Change",
-    "Listing",
-    "Lists",
-    "Offer",
-    "Watch",
-    "can_be_sent",
-    "changes",
-    "list_server",
-    "listing_file",
-    "offers",
-    "tokens",
-]
+__all__ = ["Change", "Listing", "Lists", "Offer", "Watch", "can_be_sent", "changes", "list_server",
+           "listing_file", "offers", "tokens"]  # fmt: skip
 
 _FORM = 1
 _LISTS = ("tools", "prompts", "resources", "templates")
@@ -146,24 +135,35 @@ class Offer:
     note: str = ""
 
 
-def offers(tools: Sequence[Json], *, prefix: str, without: Collection[str] = ()) -> Iterator[Offer]:
+def offers(
+    tools: Sequence[Json],
+    *,
+    prefix: str,
+    without: Collection[str] = (),
+    reserved: Collection[str] | None = None,
+) -> Iterator[Offer]:
     """Yield each listed tool with its name here, and with the reason if it is left out.
 
-    Each entry is tried alone: a single odd one would break the whole list of a client.
+    Each entry is tried alone: a single odd one would break the whole list of a client. Names of one
+    of several servers have the prefix, and none is `reserved`.
     """
     taken: set[str] = set()
     for entry in tools:
         called = entry.get("name")
         if called in without:
             continue
-        why = _fault(entry) or ("it is listed twice" if called in taken else None)
+        is_plain = reserved is None and called not in CORE_TOOLS
+        name = str(called) if is_plain else f"{prefix}_{called}"
+        why = _fault(entry, name) or ("it is listed twice" if called in taken else None)
+        if name in (reserved or ()):
+            why = f"{name} is the name of another tool"
         if why is not None:
             shown = str(called)[:_SHOWN_CHARS]
             yield Offer(None, entry, f"The server's tool {shown!r} is left out: {why}.")
             continue
         taken.add(str(called))
-        name = f"{prefix}_{called}" if called in CORE_TOOLS else str(called)
-        notes = [f"The server's tool {called} is {name} here."] if name != called else []
+        is_told = not is_plain and reserved is None
+        notes = [f"The server's tool {called} is {name} here."] if is_told else []
         sent = entry
         if "outputSchema" in entry and _refused({**entry, "name": name}):
             sent = {key: value for key, value in entry.items() if key != "outputSchema"}
@@ -180,10 +180,10 @@ def tokens(entry: Json) -> int:
     return len(json.dumps(sent, ensure_ascii=False, separators=(",", ":"))) // 4
 
 
-def _fault(entry: Json) -> str | None:
+def _fault(entry: Json, name: str) -> str | None:
     """Return the reason why a tool cannot be offered, or None."""
     called, schema = entry.get("name"), entry.get("inputSchema")
-    if not isinstance(called, str) or not _TOOL_NAME.fullmatch(called):
+    if not isinstance(called, str) or not _TOOL_NAME.fullmatch(name):
         return "hosts take names of letters, digits and _.- alone, at most 64"
     if not isinstance(schema, dict) or as_object(schema).get("type", "object") != "object":
         return "its schema is not that of an object"

@@ -14,11 +14,10 @@ SERVER = "server "
 
 
 def _wanted(environments: Iterable[Any]) -> Iterator[tuple[tuple[str, ...], Wanted]]:
-    for environment in environments:
-        spec = environment.world
-        wanted = parse(spec.command) if isinstance(spec, ToolServer) and spec.command else None
-        if wanted is not None:
-            yield spec.command, wanted
+    for world in (each.world for each in environments):
+        for spec in world.members.values() if isinstance(world, ToolServer) else ():
+            if spec.command and (wanted := parse(spec.command)) is not None:
+                yield spec.command, wanted
 
 
 def find_servers(environments: Iterable[Any]) -> Iterator[tuple[str, bool]]:

@@ -57,11 +57,8 @@ async def offer_published_tools(environment: Environment) -> None:
 def _offer(environment: Environment, capability: Capability, listing: Listing) -> None:
     name = capability.name
     facts: Json = {"name": name, "tokens": 0, "count": 0}
-    others = {
-        each.name
-        for each in environment.tools.values()
-        if not (isinstance(each, PublishedTool) and each.capability == name)
-    }
+    tools = environment.tools.values()
+    others = {each.name for each in tools if getattr(each, "capability", None) != name}
     taken = {*others, *CORE_TOOLS}
     for offer in offers(listing.tools, prefix=name):
         called = str(offer.entry.get("name"))
@@ -81,11 +78,7 @@ def _offer(environment: Environment, capability: Capability, listing: Listing) -
 
 
 async def _list(capability: Capability) -> Listing:
-    """Return the lists of a server, from a connection for this alone.
-
-    Raises:
-        InvalidEnvironment: It has none for clients of this server; the text is the reason.
-    """
+    """Return a server's lists, by a connection for this; `InvalidEnvironment` says why not."""
     transport = str(capability.params.get("transport") or "streamable-http")
     if transport not in _TRANSPORTS:
         known = " and ".join(_TRANSPORTS)

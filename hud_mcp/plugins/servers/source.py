@@ -25,6 +25,7 @@ from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.peer import Json
 from hud_mcp.plugins.servers.program import find_program
 from hud_mcp.plugins.servers.reply import LEAST_SECRET_CHARS, Masker
+from hud_mcp.plugins.servers.several import ToolServers
 from hud_mcp.plugins.servers.spec import VARIABLE, ToolServer
 from hud_mcp.plugins.servers.tool import ServerTool
 from hud_mcp.plugins.servers.world import ToolServerWorld
@@ -119,15 +120,50 @@ def _is_entry(written: Written) -> bool:
 
 def _with_entry(written: Written) -> Written:
     """Return a source with a client's entry in place of its name, if it names one."""
+    if not _is_entry(written):
+        return written
+    client, _, name = written.command[0].partition("/")
     try:
-        return _of_client(written) if _is_entry(written) else written
+        found: Json = service("client entries")(client, name, Path(written.options.get("at", "")))
+        return _of_entry(written, client, name, found[name])
     except (AttributeError, OSError, TypeError, ValueError) as exc:
         raise InvalidEnvironment(f"The entry {written.command[0]} cannot be read: {exc}") from exc
 
 
-def _of_client(written: Written) -> Written:
-    client, _, name = written.command[0].partition("/")
-    entry: Json = service("client entries")(client, name, Path(written.options.get("at", "")))
+def _every(written: Written) -> Json | None:
+    """Return all entries of a client, or of a file of one, if a source names it alone."""
+    try:
+        (word,) = written.command
+        return service("client entries")(word, "", Path(written.options.get("at", "")))
+    except (SourceNotFound, ValueError):  # it is the command of a server
+        return None
+
+
+def _members(written: Written, entries: Json) -> dict[str, ToolServer]:
+    """Declare each server of a client; one that cannot run here is named, or left out by name."""
+    word, without = written.command[0], _listed(written, "without")
+    servers, odd = dict[str, ToolServer](), dict[str, Exception]()
+    for name, entry in entries.items():
+        if name in without or entry.get("disabled") is True or entry.get("enabled") is False:
+            continue
+        try:
+            named = {_plain(each) for each in (*_variables(entry), *_headers(entry))}
+            env = {n: value for n, value in written.env.items() if _plain(n) in named}
+            one = _of_entry(Written((f"{word}/{name}",), env), word, name, entry)
+            spec = _make(replace(one, options={}), name, is_member=True)
+            if spec.command:
+                find_program(spec.command, Path.cwd())
+            servers[re.sub(r"[^A-Za-z0-9-]+", "-", name)] = spec
+        except (InvalidEnvironment, AttributeError, OSError, TypeError, ValueError) as exc:
+            odd[name] = exc
+    if odd:
+        told = " ".join(f"{name}: {exc}" for name, exc in odd.items())
+        hint = f"Leave them out with mcp:without={','.join([*without, *odd])} {word}."
+        raise InvalidEnvironment(f"Servers of {word} cannot run here. {told} {hint}")
+    return servers
+
+
+def _of_entry(written: Written, client: str, name: str, entry: Json) -> Written:
     url = next((entry[key] for key in _URLS if isinstance(entry.get(key), str)), None)
     if not isinstance(entry.get("command") or url, str) or entry.get("type") == "ws":
         text = "has neither a command nor a URL of HTTP. Write its command, as in mcp:npx PACKAGE."
@@ -188,6 +224,10 @@ class _ClientServer(ToolServer):
         super().__init__(**more)
         self.written = written
 
+    @property
+    def is_apart(self) -> bool:
+        return super().is_apart or bool(self.written.private)
+
     async def _found(self, folder: Path) -> tuple[Launch, Shell | None]:
         launch, shell = await super()._found(folder)
         sent, sse = self.written.sent, self.written.sse
@@ -198,7 +238,9 @@ class _ClientServer(ToolServer):
         return replace(launch, env={**launch.env, **sent}), shell
 
 
-def _make(written: Written, source: str, like: ToolServer | None = None) -> ToolServer:
+def _make(
+    written: Written, source: str, like: ToolServer | None = None, *, is_member: bool = False
+) -> ToolServer:
     """Declare a server; what its words do not say is as in a declaration that it replaces."""
     given = written.options
     before: dict[str, Any] = dict(like.options) if like is not None else {}
@@ -208,6 +250,13 @@ def _make(written: Written, source: str, like: ToolServer | None = None) -> Tool
     former = like.written if isinstance(like, _ClientServer) else Written(())
     sent, private = {**former.sent, **written.sent}, {**former.private, **written.private}
     more |= {name: v for name, v in given.items() if name in ("era", "files", "make")}
+    if "allow" in given:
+        more["allow"] = _listed(written, "allow")
+    entries = None if is_member else _every(written)
+    given_too = like.given if isinstance(like, ToolServers) and not written.command else None
+    if (members := given_too if entries is None else _members(written, entries)) is not None:
+        more |= dict.fromkeys(("url", "headers", "http"))
+        return ToolServer(members, **more)
     url = written.url or (None if written.command else more.get("url"))
     if url is not None:
         kept = {name: value for name, value in more.items() if name not in _OF_COMMAND}
@@ -222,8 +271,6 @@ def _make(written: Written, source: str, like: ToolServer | None = None) -> Tool
     for name in written.env.keys() - plain.keys():
         sent[name] = _filled(written.env[name], private)
     more |= {"url": None, "headers": None, "env": {**(before.get("env") or {}), **plain}}
-    if "allow" in given:
-        more["allow"] = _listed(written, "allow")
     command = written.command or (like.command if like is not None else ())
     written = replace(written, sent=sent, private=private)
     return _ClientServer(written, command=command, **more)
@@ -242,15 +289,15 @@ def _load(source: str) -> list[Environment]:
     if lasting not in _made:
         written = _with_entry(written)
         spec, folder = _make(written, source), Path.cwd()
-        program = None if written.url else find_program(written.command, folder)
-        host = urlsplit(written.url or "").hostname or ""
-        name = written.options.get("name") or _plain(program.name if program else host)
+        own, parts = _programs(spec, folder)
+        if written.url or isinstance(spec, ToolServers):
+            own = urlsplit(written.url or "").hostname or Path(written.command[0]).stem
+        name = written.options.get("name") or _plain(own)
         environment = Environment(name, world=spec)
         # It has no file of its own: its text and its program's parts are its digest.
         environment.file = Path(lasting)
         environment.template(id="explore", description="Try the server's tools")(_explore)
         spec.check(folder)
-        parts = f"{program.version} {program.digest}" if program else ""
         environment.loaded(text=f"{lasting}\n{parts}")
         _made[lasting] = environment
     return [_made[lasting]]
@@ -281,11 +328,16 @@ def _replace(written: Written, lasting: str) -> list[Environment]:
     written = _with_entry(written)
     spec = _make(written, lasting, cast("ToolServer", old.world))
     spec.check(old.folder)
-    program = find_program(spec.command, old.folder) if spec.command else None
-    parts = f"{program.version} {program.digest}" if program else ""
+    _, parts = _programs(spec, old.folder)
     made = old.with_world(spec, [t for t in old.tools.values() if not isinstance(t, ServerTool)])
     made.loaded(source=old.source, text=f"{lasting}\n{parts}")
     return [made if each is old else each for each in found]
+
+
+def _programs(spec: ToolServer, folder: Path) -> tuple[str, str]:
+    """Return the name of a declaration's first program, and the versions of all."""
+    found = [find_program(s.command, folder) for s in spec.members.values() if s.command]
+    return found[0].name if found else "", " ".join(f"{p.version} {p.digest}" for p in found)
 
 
 def _plain(name: str) -> str:
@@ -302,10 +354,10 @@ def _lasting(source: str) -> str:
         options["files"] = str(Path(options["files"]).expanduser().resolve())
     if "in" in options:
         options["in"] = lasting_source(options["in"])
-    if _is_entry(written):
+    if _is_entry(written) or _every(written) is not None:
         options["at"] = str(Path(options.get("at", "")).expanduser().resolve())  # its project
     command = written.command
-    is_command = command and not _is_entry(written) and written.url is None
+    is_command = command and "at" not in options and written.url is None
     if is_command and parse(command) is None:
         command = _absolute(command, Path.cwd())
     return replace(written, command=command, options=options).text
@@ -313,17 +365,14 @@ def _lasting(source: str) -> str:
 
 def _absolute(words: Sequence[str], folder: Path) -> tuple[str, ...]:
     """Return a command with whole paths of its scripts; other words are of the session's folder."""
-    scripts = [w for w in words if "/" in w or w.endswith((".py", ".js", ".mjs", ".cjs", ".ts"))]
+    ends = (".py", ".js", ".mjs", ".cjs", ".ts", ".json", ".toml")
+    scripts = [word for word in words if "/" in word or word.endswith(ends)]
     found = {word: str(folder / word) for word in scripts if (folder / word).is_file()}
     return tuple(found.get(word, word) for word in words)
 
 
 def with_files(sources: Sequence[str], folder: str) -> list[str]:
-    """Return sources `mcp:` whose sessions begin with a folder's files.
-
-    Raises:
-        InvalidEnvironment: A source is no server.
-    """
+    """Return sources `mcp:` with the files of a folder; `InvalidEnvironment` for another one."""
     if not sources or not all(each.startswith(_MCP) for each in sources):
         raise InvalidEnvironment("--files is for servers. Write it with a source mcp:COMMAND.")
     words = shlex.quote(f"files={folder}")

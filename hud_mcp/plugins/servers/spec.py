@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 import anyio
@@ -29,8 +29,10 @@ from hud_mcp.plugins.servers.reply import Masker
 from hud_mcp.plugins.servers.tool import ServerTool, tell_once
 from hud_mcp.plugins.servers.world import ToolServerWorld
 from hud_mcp.sandbox import Isolation, SandboxLimits
+from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.shell.spec import Shell
+from hud_mcp.worlds.shell.world import ShellWorld
 
 if TYPE_CHECKING:
     from hud_mcp.environment.environment import Environment
@@ -77,6 +79,9 @@ class ToolServer(WorldSpec):
     Args:
         command: The program with its arguments, or one line. `{folder}` in a word is the session's
             folder. Programs outside /usr are shown inside, with what they need and nothing else.
+            Several servers are a mapping of their names to commands or `ToolServer`. Their tools
+            are `NAME_TOOL`. They share the sandbox and its files; one that declares files, secrets,
+            hosts or limits of its own has its own sandbox.
         url: The address of a server that runs elsewhere, in place of a command. Sessions share it.
         headers: The headers of each request to it. `$NAME` in a value is a variable of this
             process, whose value is masked as a secret's.
@@ -101,6 +106,8 @@ class ToolServer(WorldSpec):
 
     Attributes:
         options: Its keywords, for a declaration like it with another command.
+        member: Its name among several servers.
+        members: The declarations of several servers, by name; itself, for one.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -113,9 +120,21 @@ class ToolServer(WorldSpec):
     functions: tuple[Function, ...] = SERVER_FUNCTIONS
     attacks = ATTACKS
 
+    member = ""
+
+    several: ClassVar[Any] = None
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *given: Any, **options: Any) -> Self:
+            """Make a declaration; that of several servers is of the class `several`."""
+            command = given[0] if given else options.get("command")
+            is_several = cls is ToolServer and isinstance(command, Mapping)
+            return super().__new__(cls.several if is_several else cls)
+
     def __init__(
         self,
-        command: Sequence[str] | str = (),
+        command: "Sequence[str] | str | Mapping[str, Sequence[str] | str | ToolServer]" = (),
         *,
         url: str | None = None,
         headers: Mapping[str, str] | None = None,
@@ -143,7 +162,7 @@ class ToolServer(WorldSpec):
         _check_place(words, url, of_command)
         if http is not None and isolation == "none":
             raise InvalidEnvironment("ToolServer: http needs a sandbox; sessions share a port.")
-        self.command = tuple(words)
+        self.command, self.members = tuple(words), dict[str, ToolServer]({"": self})
         self._url, self._port = url, http
         self._headers = dict(headers or {})
         self.replayable, self._samples = replayable, sampling
@@ -163,6 +182,13 @@ class ToolServer(WorldSpec):
         self._listed: tuple[dict[str, Any], ...] | None = None
         self._names: dict[str, str] = {}
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has a sandbox of its own beside other servers, or runs elsewhere."""
+        given = self.options
+        own = any(given[name] for name in ("url", "files", "make", "secrets", "allow", "limits"))
+        return own or given["isolation"] != "bwrap"
+
     async def open(self, opening: Opening) -> ToolServerWorld:
         """Open a session's sandbox with its files; the server starts after the setup.
 
@@ -171,9 +197,15 @@ class ToolServer(WorldSpec):
             InvalidEnvironment: The program is not there, or a secret is missing.
         """
         launch, shell = await self._found(opening.folder)
-        launch = replace(launch, listed=self._listed, without=self._without, names=self._names)
-        opened = await shell.open(opening) if shell is not None else None
-        if opened is not None and self._make is not None:
+        opened = await self._opened(shell, opening) if shell is not None else None
+        return ToolServerWorld(opened, self._offered(launch), log=opening.log)
+
+    def _offered(self, launch: Launch) -> Launch:
+        return replace(launch, listed=self._listed, without=self._without, names=self._names)
+
+    async def _opened(self, shell: Shell, opening: Opening) -> ShellWorld:
+        opened = await shell.open(opening)
+        if self._make is not None:
             try:
                 begun = await anyio.to_thread.run_sync(self._digest, opening.folder)
                 made = await make_files(self._shell, self._make, begun, opening.folder)
@@ -182,7 +214,7 @@ class ToolServer(WorldSpec):
                 with anyio.CancelScope(shield=True):
                     await opened.close()
                 raise
-        return ToolServerWorld(opened, launch, log=opening.log)
+        return opened
 
     def check(self, folder: Path) -> None:
         """Refuse files that are not there, and a secret without a value.
@@ -225,12 +257,17 @@ class ToolServer(WorldSpec):
         facts: dict[str, Any] = {"name": f"{name} {version}".strip(), "tokens": 0, "count": 0}
         if self._url is not None:
             facts["name"] = urlsplit(self._url).hostname
-            tell_once(environment, f"The server of {environment.name} is shared by sessions.")
-        prefix = prefix_of(str(facts["name"] if self._url is not None else name))
+            name_here = self.member or environment.name
+            tell_once(environment, f"The server of {name_here} is shared by sessions.")
+        prefix = self.member or prefix_of(str(facts["name"] if self._url is not None else name))
+        reserved = None
+        if self.member:
+            facts["name"] = f"{prefix}: {facts['name']}"
+            reserved = {*CORE_TOOLS, *environment.tools} - self._names.keys()
         self._listed = listing.tools
         self.prompts = prompt_entries(listing.prompts, prefix)
         self.resources = resource_entries(listing.resources, listing.templates)
-        for offer in offers(listing.tools, prefix=prefix, without=self._without):
+        for offer in offers(listing.tools, prefix=prefix, without=self._without, reserved=reserved):
             if offer.name is not None:
                 described = self._describe.get(str(offer.entry["name"]))
                 tool = ServerTool(
@@ -240,6 +277,7 @@ class ToolServer(WorldSpec):
                     masked=self._mask,
                     replayable=self.replayable,
                     server=facts,
+                    member=self.member,
                 )
                 tool.offer(environment)
                 self._names[tool.name] = tool.called

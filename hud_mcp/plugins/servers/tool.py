@@ -58,6 +58,7 @@ class ServerTool(Tool):
         masked: The names of arguments that the record does not keep.
         replayable: Whether a call may be repeated to rebuild the server's state.
         server: Facts on its server, which the record keeps beside each of its calls.
+        member: The name of its server among several.
     """
 
     passes_through = True
@@ -71,8 +72,9 @@ class ServerTool(Tool):
         masked: frozenset[str] = frozenset(),
         replayable: bool = False,
         server: Json | None = None,
+        member: str = "",
     ) -> None:
-        self.server = {} if server is None else server
+        self.server, self.member = {} if server is None else server, member
         self.listed = {**listed, **({} if description is None else {"description": description})}
         self.name, self.called = name, str(listed["name"])
         self.function, self.where = self._refuse, "its server"

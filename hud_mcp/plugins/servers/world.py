@@ -118,6 +118,10 @@ class ToolServerWorld(World):
             return self._instance.died
         return self._shell.died if self._shell is not None else None
 
+    def server(self, name: str) -> "ToolServerWorld":
+        """Return one of several servers, with its own calls; `GraderFailed` if there is none."""
+        raise GraderFailed(f"This is one server, {self._launch.name}; it has no {name!r} in it.")
+
     @property
     def shell(self) -> ShellWorld:
         """The sandbox in which it runs, for the setup.
@@ -263,16 +267,19 @@ class ToolServerWorld(World):
             EnvironmentFailed: The machine cannot make a sandbox, or the server does not start.
         """
         async with AsyncExitStack() as stack:
-            clean = None
+            sandbox = None
             if self._shell is not None:
-                clean = await stack.enter_async_context(self._shell.verifier(copy="."))
-            asks = self._new_asks()
-            instance = await self._start_over(clean and clean.sandbox, asks, BrokenByAgent)
-            try:
-                yield Tools(instance, asks)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await instance.close()
+                sandbox = (await stack.enter_async_context(self._shell.verifier(copy="."))).sandbox
+            yield await stack.enter_async_context(self._another(sandbox))
+
+    @asynccontextmanager
+    async def _another(self, sandbox: Sandbox | None) -> AsyncGenerator[Tools]:
+        instance = await self._start_over(sandbox, asks := self._new_asks(), BrokenByAgent)
+        try:
+            yield Tools(instance, asks)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await instance.close()
 
     async def act(self, action: Action) -> ActionEffect:
         """Wait; anything else is done by the server's tools."""
@@ -321,6 +328,10 @@ class ToolServerWorld(World):
         await self._end()
         if self._shell is not None:
             await self._shell.restore(data)
+        await self._begin_again()
+
+    async def _begin_again(self) -> None:
+        if self._shell is not None:
             self._notice = _AGAIN
             self._instance = await self._start_over(self._shell.sandbox, self._asks, DiedAgain)
         await self._running()

@@ -197,9 +197,6 @@ def _remove(path: Path) -> bool:
     return True
 
 
-# Whose folder it is.
-
-
 def is_picture(name: str) -> bool:
     """Whether a name is one of a picture; a hand may have written any other."""
     return _PICTURE.fullmatch(name) is not None

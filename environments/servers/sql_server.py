@@ -1,21 +1,42 @@
-"""An MCP server of a file of SQLite, of the standard library: `python3 sql_server.py FILE`."""
+"""An MCP server of a database, of the standard library: `python3 sql_server.py FILE` for SQLite."""
 
 import csv
 import io
 import json
 import sqlite3
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 MOST_ROWS = 200
-Rows = tuple[list[str], list[list[Any]]]
+Rows = tuple[list[str], Sequence[list[Any]]]
 
 
 class SqlError(Exception):
     """The database has refused a statement."""
 
 
-class Database:
+class Database(Protocol):
+    """The statements that a database runs; what it refuses is a `SqlError`."""
+
+    def query(self, sql: str) -> Rows:
+        """Read, and change nothing."""
+        ...
+
+    def execute(self, sql: str) -> str:
+        """Change, all statements or none."""
+        ...
+
+    def tables(self) -> Rows:
+        """The tables and views."""
+        ...
+
+    def describe(self, table: str) -> Rows:
+        """The columns of a table."""
+        ...
+
+
+class SQLite:
     """A file of SQLite."""
 
     def __init__(self, file: str) -> None:
@@ -140,9 +161,8 @@ def answer(database: Database, asked: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def main() -> None:
+def serve(database: Database) -> None:
     """Serve on the standard streams until their end."""
-    database = Database(sys.argv[1])
     for line in sys.stdin:
         asked = json.loads(line)
         if "id" not in asked:
@@ -154,4 +174,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(SQLite(sys.argv[1]))

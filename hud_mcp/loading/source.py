@@ -50,7 +50,7 @@ LISTING = "`hud-mcp tasks` lists the sets of tasks with their environments."
 
 _ALSO_DECLARED = {
     "intercode-workspace": "intercode",
-    **{f"servers-{each}": "servers" for each in ("files", "git", "memory", "sql", "time")},
+    **{f"servers-{k}": "servers" for k in ("files", "git", "memory", "postgresql", "sql", "time")},
     **{f"service-{each}": "service" for each in ("energy", "shop")},
     **{f"tau2-{each}": "tau2" for each in ("airline", "mock", "retail", "telecom")},
 }

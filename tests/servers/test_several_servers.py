@@ -297,3 +297,28 @@ def test_a_mapping_that_cannot_work_is_refused(declared: str) -> None:
     servers, options, told = DECLARED[declared]
     with pytest.raises(InvalidEnvironment, match=told):
         ToolServer(servers, **options)
+
+
+def without_files(source: Path) -> None:
+    """Leave out the files of sessions."""
+    written = 'await server.shell.write("notes.txt", "milk\\n")'
+    source.write_text(ENVIRONMENT.replace('files="files", ', "").replace(written, "pass"))
+
+
+@pytest.mark.long
+async def test_servers_that_keep_nothing_in_their_folder_are_lost_with_our_server(
+    source: Path, tmp_path: Path
+) -> None:
+    """A file of any of them is enough to come back."""
+    without_files(source)
+    async with phoenix(tmp_path, (str(source),)) as bird:
+        sessions: list[str] = []
+        for tool in ("notes_remember", "notes_add"):
+            started = await bird.call("start_task", environment="desk", task="add_note")
+            sessions.append(started["structuredContent"]["session"])
+            await bird.call(tool, session=sessions[-1], note="tea")
+        await bird.kill_and_start()
+        gone = await bird.call("desk_look", session=sessions[0], path="notes.txt")
+        assert "was lost" in gone["content"][0]["text"]
+        seen = await bird.call("desk_look", session=sessions[1], path="notes.txt")
+        assert seen["content"][0]["text"] == "tea\n"

@@ -78,7 +78,10 @@ build() {
     make_base
     local place volumes=() certificates=/etc/ssl/certs/ca-certificates.crt
     while IFS= read -r place; do
-        if [ -d "$place" ]; then volumes+=(--volume "$place:$place:ro"); fi
+        # The image's own package of certificates writes that file.
+        if [ -e "$place" ] && [ "$place" != "$certificates" ]; then
+            volumes+=(--volume "$place:$place:ro")
+        fi
     done < <(write_pip_settings "$folder/pip.conf")
     # Whom the host trusts, beside what the image's own package of certificates writes.
     sed -i '/^cert = /d' "$folder/pip.conf"

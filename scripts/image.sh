@@ -91,8 +91,9 @@ build() {
         sed -i 's#^\[global\]#&\ncert = /run/host-certificates.crt#' "$folder/pip.conf"
     fi
     say "Building the Dockerfile on it"
-    buildah "${storage[@]}" bud --isolation chroot --network host --from localhost/debian-slim \
-        --volume "$folder/pip.conf:/etc/pip.conf:ro" "${volumes[@]}" \
+    # The format of OCI has no health check.
+    buildah "${storage[@]}" bud --format docker --isolation chroot --network host \
+        --from localhost/debian-slim --volume "$folder/pip.conf:/etc/pip.conf:ro" "${volumes[@]}" \
         --tag $NAME "$repository" >"$folder/build.log" 2>&1 ||
         fail "$folder/build.log" "the image could not be built"
     rm -f "$archive"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from refused_schemas import refused
+from running_servers import listening, plain
 from tables import each_of
 from waiting import PATIENCE_S
 
@@ -199,3 +200,10 @@ def test_what_is_no_server_is_told(tmp_path: Path) -> None:
     assert status == 1
     assert "mcp:COMMAND" in printed
     assert "Traceback" not in printed
+
+
+def test_a_server_elsewhere_that_wants_a_token_says_its_status(tmp_path: Path) -> None:
+    """The client's library tells none, and nobody would know what to mend."""
+    with listening(tmp_path / "theirs", plain(), HTTP_TOKEN="a token of theirs") as url:
+        assert lint(tmp_path, f"mcp:{url}")[0] == 1
+        assert "HTTP 401 Unauthorized" in lint(tmp_path, f"mcp:AUTHORIZATION=wrong {url}")[1]

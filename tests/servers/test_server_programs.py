@@ -176,6 +176,23 @@ async def test_a_script_of_node_brings_its_project(home: Path, start: Run) -> No
     assert found == [f"server/{each}" for each in names]
 
 
+@pytest.mark.long
+@needs_node
+async def test_a_script_of_typescript_brings_its_project(home: Path, start: Run) -> None:
+    """Its runner is a package, of the project or from npm, that gets the script's own path."""
+    project = home / "server"
+    runner = "#!/usr/bin/env node\nconsole.log(require('fs').readFileSync(process.argv[2], 'utf8'))"
+    write(project / "package.json", '{"name": "mine", "version": "0.1.0"}')
+    write(project / "src/index.ts", "const served: string = 'it'")
+    write(project / "node_modules/tsx/cli.js", runner)
+    (project / "node_modules/tsx/cli.js").chmod(0o755)
+    (project / "node_modules/.bin").mkdir()
+    (project / "node_modules/.bin/tsx").symlink_to("../tsx/cli.js")
+    program = find_program(["server/node_modules/.bin/tsx", "server/src/index.ts"], home)
+    assert "const served" in (await start(program)).text
+    assert "server/package.json" in await files_below(start, program, home)
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="not on this machine: x86-64")
 async def test_a_static_binary_starts(home: Path, start: Run) -> None:
     """Alone: nothing else of its folder is there."""
@@ -220,6 +237,7 @@ async def test_a_digest_is_of_contents(home: Path) -> None:
         (["docker", "run", "-i", "image"], "daemon"),
         (["/usr/bin/podman", "run", "image"], "daemon"),
         (["sudo", "server"], "rights"),
+        (["pnpm", "run", "serve"], "script of a project"),
         (["uv", "run", "server.py"], "uv sync"),
         ([""], "empty"),
         (["no-such-program-of-anyone"], "PATH"),

@@ -23,6 +23,10 @@ from hud_mcp.plugins.servers.source import Written, read
             Written(("acme", "a=b"), {"A": "b=c"}, {"files": "my notes"}),
         ),
         ("mcp:claude-code/git", Written(("claude-code/git",))),
+        (
+            "mcp:X-API-KEY=$KEY https://acme.example/mcp",
+            Written(("https://acme.example/mcp",), {"X-API-KEY": "$KEY"}),
+        ),
     ],
 )
 def test_a_source_is_read_as_in_a_shell(source: str, written: Written) -> None:
@@ -40,6 +44,8 @@ def test_a_source_is_read_as_in_a_shell(source: str, written: Written) -> None:
         ("mcp:file=. acme", "files"),
         ("mcp:TOKEN=$OTHER acme", "TOKEN"),
         ("mcp:docker run -i acme", "daemon"),
+        ("mcp:npm start", "node dist/index.js"),
+        ("mcp:files=. https://acme.example/mcp", "files= is of a command"),
     ],
 )
 def test_a_source_that_cannot_be_served_is_told(source: str, told: str) -> None:

@@ -29,6 +29,7 @@ __all__ = ["HttpWire", "inside"]
 _CONNECT_S = 20.0
 _READ_S = 600.0
 _CLOSE_S = 2.0
+_UNTOLD = "Server returned an error response"  # the words of the client's library for a status
 _WAITING = 64
 """The messages that wait for the connection before senders do."""
 _POLL_S = 0.05
@@ -68,7 +69,7 @@ class HttpWire:
         self._leave = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._handshake: object = None  # the id of its request
-        self._version = ""
+        self._version = self._refusal = ""
 
     def start(self, receiver: Receiver) -> None:
         """Begin to connect; the first message tells whether that works."""
@@ -118,9 +119,8 @@ class HttpWire:
         client = self._client(path)
         if self._sse:
             made: Any = partial(_given, client)
-            return await stack.enter_async_context(
-                base.sse_client(self._url, sse_read_timeout=_READ_S, httpx_client_factory=made)
-            )
+            how: Any = {"httpx_client_factory": made, "sse_read_timeout": _READ_S}
+            return await stack.enter_async_context(base.sse_client(self._url, **how))
         await stack.enter_async_context(client)
         return await stack.enter_async_context(
             base.streamable_http_client(
@@ -129,13 +129,16 @@ class HttpWire:
         )
 
     def _client(self, path: str | None) -> "httpx2.AsyncClient":
+        async def note(response: "httpx2.Response") -> None:
+            self._refusal = f"HTTP {response.status_code} {response.reason_phrase}"
+
         transport = base.httpx2.AsyncHTTPTransport(uds=path)
         return base.httpx2.AsyncClient(
             headers=self._headers,
             timeout=base.httpx2.Timeout(_CONNECT_S, read=_READ_S),
             trust_env=False,
             transport=transport,
-            event_hooks={"response": [_bound]},
+            event_hooks={"response": [note, _bound]},
         )
 
     async def _write(self, writing: Any) -> None:
@@ -169,6 +172,8 @@ class HttpWire:
                 receiver.received_junk(str(item).encode())
                 continue
             message = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            if as_object(message.get("error")).get("message") == _UNTOLD:
+                message["error"]["message"] = self._refusal
             if "result" in message and self._handshake is not None:
                 self._handshake = None  # the first result is its own
                 self._version = str(message["result"].get("protocolVersion") or "")
@@ -177,7 +182,7 @@ class HttpWire:
         receiver.ended("ended its connection")
 
 
-def _given(client: "httpx2.AsyncClient", **_options: Any) -> "httpx2.AsyncClient":
+def _given(client: Any, **_options: Any) -> Any:
     return client
 
 

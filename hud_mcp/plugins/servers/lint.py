@@ -262,8 +262,7 @@ async def _find_in_answers(
             try:
                 result = await world.request("tools/call", params, timeout_s=_CALL_S)
             except TimeoutError:
-                text = f"did not answer within {_CALL_S:g} s."
-                yield Finding("costly", str(entry["name"]), text)
+                yield Finding("costly", str(entry["name"]), f"did not answer within {_CALL_S:g} s.")
             except RemoteError:
                 continue  # it may need what is not here
             else:
@@ -304,5 +303,4 @@ def _find_in_result(entry: Json, result: Json) -> Iterator[Finding]:
     except (libraries.SchemaError, libraries.Unresolvable, RecursionError) as exc:
         why = f"it is none: {exc}"
     if why is not None:
-        text = f"breaks its output schema: {clip(why, _SHOWN_CHARS)}."
-        yield Finding("protocol", name, text)
+        yield Finding("protocol", name, f"breaks its output schema: {clip(why, _SHOWN_CHARS)}.")

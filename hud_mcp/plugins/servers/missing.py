@@ -9,8 +9,7 @@ from hud_mcp.plugins.servers.spec import ToolServer
 
 __all__ = ["SERVER", "find_servers", "install_servers"]
 
-SERVER = "server "
-"""The beginning of the names of findings about packages of servers."""
+SERVER = "server "  # the beginning of the names of findings about packages of servers
 
 
 def _wanted(environments: Iterable[Any]) -> Iterator[tuple[tuple[str, ...], Wanted]]:

@@ -31,8 +31,17 @@ __all__ = ["Program", "find_program"]
 FOLDER = "{folder}"
 """The session's folder, in a word of a command."""
 
-_DAEMONS = frozenset({"docker", "kubectl", "nerdctl", "podman"})
-_ELEVATING = frozenset({"doas", "pkexec", "ssh", "su", "sudo", "systemd-run"})
+_REFUSED = {
+    "docker kubectl nerdctl podman": "asks a daemon of this machine, which no sandbox reaches. "
+    "Name the server's own program, as it is started in the image, or the URL of a server that "
+    "runs already.",
+    "doas pkexec ssh su sudo systemd-run": "does not work in a sandbox, whose programs have no "
+    "rights of others. Name the server's own program.",
+    "npm pnpm yarn": "runs a script of a project, whose files no session has. Name the program "
+    "that the script starts, such as node dist/index.js.",
+    "uv": "may install packages, and a session has no network. Run `uv sync` once, and name the "
+    "program in the project's environment, such as .venv/bin/NAME.",
+}
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 _JAVASCRIPT = frozenset({"bun", "deno", "node"})
 _SCRIPTED = _JAVASCRIPT | {"bash", "java", "perl", "ruby", "sh"}
@@ -90,21 +99,9 @@ def find_program(command: Sequence[str], folder: Path) -> Program:
 
 def _refuse(words: Sequence[str]) -> None:
     name = Path(words[0]).name
-    if name == "uv" and list(words[1:3]) != ["tool", "run"]:
-        raise InvalidEnvironment(
-            "uv may install packages, and a session has no network. Run `uv sync` once, and name "
-            "the program in the project's environment, such as .venv/bin/NAME."
-        )
-    if name in _DAEMONS:
-        raise InvalidEnvironment(
-            f"{name} asks a daemon of this machine, which no sandbox reaches. Name the server's "
-            "own program, as it is started in the image, or the URL of a server that runs already."
-        )
-    if name in _ELEVATING:
-        raise InvalidEnvironment(
-            f"{name} does not work in a sandbox, whose programs have no rights of others. Name the "
-            "server's own program."
-        )
+    why = next((why for names, why in _REFUSED.items() if name in names.split()), None)
+    if why is not None and list(words[:3]) != ["uv", "tool", "run"]:
+        raise InvalidEnvironment(f"{name} {why}")
 
 
 class _Search:
@@ -204,6 +201,7 @@ class _Search:
             note_python_package(self.places, path)
             return (str(start), *options, str(path), *rest)
         if start.name in _JAVASCRIPT:
+            rest = self._with_script(rest, _SCRIPTS) if path.name in ("ts-node", "tsx") else rest
             path = path.resolve()  # by which it finds its packages
             show_javascript(self.places, path)
         else:

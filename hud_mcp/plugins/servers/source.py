@@ -36,7 +36,7 @@ from hud_mcp.worlds.shell.spec import Shell
 __all__ = ["SCHEME", "Written", "read"]
 
 _MCP = "mcp:"
-_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)", re.DOTALL)
+_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)=(?!=)(.*)", re.DOTALL)
 """A word before the command; `acme==1.0` is none."""
 _ENTRY = re.compile(r"[a-z][a-z-]*/[^/\s]+")
 _OPTIONS = ("allow", "at", "era", "files", "http", "in", "make", "name", "without")
@@ -259,6 +259,8 @@ def _make(
         return ToolServer(members, **more)
     url = written.url or (None if written.command else more.get("url"))
     if url is not None:
+        if odd := [name for name in given if name in _OF_COMMAND]:
+            raise InvalidEnvironment(f"{odd[0]}= is of a command, and {url} runs elsewhere.")
         kept = {name: value for name, value in more.items() if name not in _OF_COMMAND}
         headers = {n.replace("_", "-") if n.isupper() else n: v for n, v in written.env.items()}
         kept |= {"url": url, "headers": {**(more.get("headers") or {}), **headers}}

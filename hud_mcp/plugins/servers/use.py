@@ -8,7 +8,7 @@ import orjson
 
 from hud_mcp.analysis.tries import PASS_REWARD, choose_runs, counting
 from hud_mcp.plugins.servers import libraries
-from hud_mcp.plugins.servers.peer import Json, as_object
+from hud_mcp.plugins.servers.peer import Json, as_list, as_object
 from hud_mcp.record.values import REPLY
 from hud_mcp.registry import service
 
@@ -98,8 +98,7 @@ def _sampled(calls: Sequence[_Calls]) -> Json:
     """Return the figures of the models that servers asked; empty without such a request."""
     figures = dict.fromkeys(("requests", "tokens", "cost_usd"), 0)
     for *_, reply, count in calls:
-        asked = reply.get("asked")
-        for note in map(as_object, cast("list[Any]", asked) if isinstance(asked, list) else ()):
+        for note in map(as_object, as_list(reply.get("asked"))):
             of_note = {**note, "requests": int(note.get("model") is not None)}
             for name in figures:
                 figures[name] += count * (of_note.get(name) or 0)

@@ -12,6 +12,23 @@ from hud_mcp import Store
 
 pytestmark = pytest.mark.anyio
 
+NAMED = """
+from hud_mcp import Environment
+
+env = Environment("named")
+
+
+@env.tool
+async def answer(answer: str) -> str:
+    "Say something."
+    return f"{answer}, they say"
+
+
+@env.template()
+async def say():
+    said = yield "Say cup."
+    yield float(said == "cup")
+"""
 BENCH = Path(__file__).resolve().parents[1] / "env" / "environments" / "bench.py"
 
 
@@ -93,6 +110,22 @@ async def test_tools_appear_one_by_one(room: HttpServer) -> None:
         params = {"name": "answer", "arguments": {"answer": "cup"}}
         called = await talk.ask("mcp", {"id": 2, "method": "tools/call", "params": params})
         assert called["data"]["result"]["_meta"] == {"reward": 1.0, "done": True}
+
+
+@pytest.mark.long
+async def test_a_tool_called_answer_ends_no_episode(tmp_path: Path) -> None:
+    """A server may list one; the tool that ends the episode has another name then."""
+    path = tmp_path / "named.py"
+    path.write_text(NAMED)
+    with http_server(tmp_path / "server", [str(path)], "--openenv") as server:
+        async with talking(server.url) as talk:
+            await talk.reset()
+            tools = (await talk.step(type="list_tools"))["observation"]["tools"]
+            assert [row["name"] for row in tools] == ["answer", "submit_answer"]
+            theirs = await talk.step(tool="answer", arguments={"answer": "cup"})
+            assert (theirs["observation"]["result"], theirs["done"]) == ("cup, they say", False)
+            ours = await talk.step(tool="submit_answer", arguments={"answer": "cup"})
+            assert (ours["reward"], ours["done"]) == (1.0, True)
 
 
 async def test_a_world_is_stepped_in_each_form_of_an_action(bench: HttpServer) -> None:

@@ -9,7 +9,7 @@ from hud_mcp.agents.agent import answer_text
 from hud_mcp.base.reading import Fault, Reader
 from hud_mcp.environment.conversation import NOT_CARRIED
 from hud_mcp.environment.task import Task
-from hud_mcp.plugins.openenv.tools import ANSWER, listed_tools, plain_values, world_actions
+from hud_mcp.plugins.openenv.tools import answer_tool, listed_tools, plain_values, world_actions
 from hud_mcp.server.call import PLAIN, VALUES
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.caller import LOOK, Caller
@@ -183,7 +183,7 @@ class Episode:
         return (await self._stepped([]))[0]
 
     async def _use(self, tool: str, arguments: Mapping[str, Any]) -> Row:
-        if tool == ANSWER and tool not in self._tools.own:
+        if tool == answer_tool(self._tools):
             if "answer" not in arguments:
                 raise Refused("answer: give the tool the argument `answer`.")
             return await self._answer(arguments["answer"])

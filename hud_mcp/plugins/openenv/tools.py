@@ -8,7 +8,13 @@ from hud_mcp.base import libraries
 from hud_mcp.server.local import LocalTools
 from hud_mcp.server.view import View
 
-ANSWER = "answer"
+
+def answer_tool(tools: LocalTools) -> str:
+    """Return the name of the tool that ends the episode; a server's own may be called `answer`."""
+    name = "answer"
+    while name in tools.own:
+        name = f"submit_{name}"
+    return name
 
 
 def world_actions(tools: LocalTools) -> dict[str, Mapping[str, Any]]:
@@ -34,7 +40,7 @@ def _tools(tools: LocalTools) -> Iterator[dict[str, Any]]:
         told = "Perform actions in order, and look."
         yield _row("step", told, {"type": "object", "properties": {"actions": actions}})
     yield _row(
-        ANSWER,
+        answer_tool(tools),
         "Submit the final answer: the episode ends and is graded.",
         {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
     )

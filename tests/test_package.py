@@ -54,6 +54,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
         "intercode",
         "letter_count",
         "mcp-filesystem",
+        "mcp-local",
         "miniwob",
         "office",
         "osworld",

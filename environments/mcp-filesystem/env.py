@@ -17,7 +17,6 @@ from hud_mcp import (
     dataset_file,
 )
 
-ARCHIVE = ".hud-mcp-dataset.tar"
 BROKEN = 97
 """The exit status of a program that Python cannot begin: no agent has a part in that."""
 NO_PROGRAM = (126, 127)
@@ -43,16 +42,6 @@ env = Environment(
     ),
 )
 declare(env)
-
-
-@env.function(use="setup")
-async def dataset_folder(server: ToolServerWorld, sha256: str) -> None:
-    """Put a folder of the imported set into the session's, by the digest of its archive."""
-    packed = dataset_file(sha256)
-    await server.shell.write(ARCHIVE, await anyio.to_thread.run_sync(packed.read_bytes))
-    done = await server.shell.run(f"tar -xf {ARCHIVE} && rm {ARCHIVE}")
-    if done.exit_code:
-        raise RuntimeError(f"The files of the set cannot be unpacked: {done}")
 
 
 @env.function(use="evaluate", weak="A program may compare files of the agent's with each other.")

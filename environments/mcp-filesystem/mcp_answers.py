@@ -1,4 +1,4 @@
-"""The graders of answers: the evaluators of MCP-Universe, and the claims of MCP-Atlas.
+"""The files of rows, and the graders of answers: MCP-Universe's evaluators, MCP-Atlas's claims.
 
 The rules are those of `mcpuniverse/evaluator/functions.py` in github.com/SalesforceAIResearch/
 MCP-Universe, and of `services/scoring/score_claims.py` in github.com/scaleapi/mcp-atlas.
@@ -9,15 +9,35 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hud_mcp import Answer, Environment, Grade, LLMJudgeGrader, SubScore
+import anyio.to_thread
+
+from hud_mcp import (
+    Answer,
+    Environment,
+    Grade,
+    LLMJudgeGrader,
+    SubScore,
+    ToolServerWorld,
+    dataset_file,
+)
 
 __all__ = ["COMPARISONS", "JUDGE", "declare", "passes"]
 
+ARCHIVE = ".hud-mcp-dataset.tar"
 JUDGE = ".llm_as_a_judge"
 SAME = "The response answers the question, and its answer means the same as: {}"
 CLAIM = "The response states this claim, or what comes to the same: {}"
 COVERED = 0.75
 """The share of its claims from which on the benchmark counts an answer as right."""
+
+
+async def dataset_folder(server: ToolServerWorld, sha256: str) -> None:
+    """Put a folder of the imported set into the session's, by the digest of its archive."""
+    packed = dataset_file(sha256)
+    await server.shell.write(ARCHIVE, await anyio.to_thread.run_sync(packed.read_bytes))
+    done = await server.shell.run(f"tar -xf {ARCHIVE} && rm {ARCHIVE}")
+    if done.exit_code:
+        raise RuntimeError(f"The files of the set cannot be unpacked: {done}")
 
 
 def equal(found: Any, value: Any) -> bool:
@@ -119,6 +139,7 @@ async def asked(answer: str, criteria: Sequence[str], question: str) -> SubScore
 
 
 def declare(env: Environment) -> None:
-    """Let an environment's tasks name the graders."""
+    """Let an environment's tasks name its files and the graders."""
+    env.function(dataset_folder, use="setup")
     env.function(mcp_universe, use="evaluate", weak="An answer that lists much contains much.")
     env.function(mcp_atlas, use="evaluate", weak="Text can persuade a model.")

@@ -19,6 +19,7 @@ from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.public import Choice, import_set
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.sets.files import published
 
 pytestmark = pytest.mark.anyio
 
@@ -208,6 +209,92 @@ async def test_a_request_over_files_runs_and_needs_a_judge(sets: Path, tmp_path:
     parquet.write_table(pa.Table.from_pylist([REQUEST]), path.with_suffix(".parquet"))
     assert import_set("MCP-Atlas", chosen).tasks == found.tasks
     assert found.tasks[0].evaluate[0].args[0][1] == "It's in Switzerland."
+
+
+def way(*tools: str) -> str:
+    """The way that a request's author took, by its calls."""
+    calls = [{"function": {"name": tool, "arguments": "{}"}, "id": tool} for tool in tools]
+    return json.dumps([{"role": "assistant", "content": "", "tool_calls": calls}])
+
+
+LOCAL: dict[str, tuple[dict[str, str], str | None]] = {
+    "all are here": ({"ENABLED_TOOLS": '["filesystem_read_file", "git_git_log"]'}, None),
+    "no files are needed": ({"ENABLED_TOOLS": '["calculator_calculate"]'}, None),
+    "others distract": (
+        {
+            "ENABLED_TOOLS": '["filesystem_read_file", "calculator_calculate", "exa_search"]',
+            "TRAJECTORY": way("filesystem_read_file"),
+        },
+        None,
+    ),
+    "another one was used": (
+        {
+            "ENABLED_TOOLS": '["filesystem_read_file", "calculator_calculate", "exa_search"]',
+            "TRAJECTORY": way("filesystem_read_file", "exa_search"),
+        },
+        "exa (EXA_API_KEY)",
+    ),
+    "a way that is none": (
+        {"ENABLED_TOOLS": '["calculator_calculate", "exa_search"]', "TRAJECTORY": "[5]"},
+        "exa (EXA_API_KEY)",
+    ),
+}
+"""Cells of a request over several servers, and a part of the reason why it does not run."""
+
+
+@each_of("over", LOCAL)
+async def test_a_request_over_several_servers_runs_where_all_that_it_needs_are(
+    over: str, sets: Path, tmp_path: Path
+) -> None:
+    """In an environment of ours; a row without one of them names all, and those are in its data."""
+    cells, told = LOCAL[over]
+    add_requests(sets, cells)
+    (task,) = import_set("MCP-Atlas", Choice(hosts={"data": str(tmp_path / "files")})).tasks
+    assert task.env == "mcp-local"
+    begun = ["dataset_folder"] * ("filesystem" in cells["ENABLED_TOOLS"])
+    begins = [each.function for each in task.setup]
+    assert begins == (begun if told is None else ["not_runnable"])
+    assert (told or "None") in str(why_not_runnable(task))
+    assert task.metadata["mcp/not here"] == ["exa"] * ("exa" in cells["ENABLED_TOOLS"])
+
+
+async def test_the_environment_of_several_servers_has_the_names_of_the_sets(sets: Path) -> None:
+    """Each server that rows may have is one of its members, and it has their graders."""
+    del sets
+    (env,) = load_environments(["mcp-local"])
+    listed = {name for title in ("MCP-Universe", "MCP-Atlas") for name in published(title).here}
+    members: Any = env.world
+    assert set(members.members) == {"filesystem", *listed}
+    assert {"dataset_folder", "mcp_universe", "mcp_atlas"} <= env.functions.keys()
+
+
+@pytest.mark.long
+@pytest.mark.sandbox
+@pytest.mark.usefixtures("machine")
+async def test_a_row_over_several_servers_is_played_with_those_of_a_file(
+    sets: Path, tmp_path: Path
+) -> None:
+    """Tools have the names of the row, over its files; the servers stand in place of ours."""
+    add_question(sets, mcp_servers=[{"name": "filesystem"}, {"name": "calculator"}])
+    hosts = {"FILESYSTEM_DIRECTORY": str(tmp_path / "files")}
+    (task,) = import_set("MCP-Universe", Choice(hosts=hosts)).tasks
+    (tmp_path / "rows.jsonl").write_text(json.dumps(task.row))
+    python, plain = "/usr/bin/python3", str(FILES_SERVER.with_name("plain_server.py"))
+    servers = {
+        "filesystem": {"command": python, "args": [str(FILES_SERVER)]},
+        "calculator": {"command": python, "args": [plain]},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    words = ("mcp:in=mcp-local mcp.json", "--taskset", str(tmp_path / "rows.jsonl"))
+    async with stdio_peer(tmp_path, words, env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as peer:
+        begun = await peer.ok("start_task", task=task.id)
+        session = begun.structured["session"]
+        city = await peer.ok("filesystem_read", session=session, path="city.txt")
+        seen = await peer.ok("calculator_look", session=session, path="city.txt")
+        assert seen.text == city.text == "Bern"
+        answer = json.dumps({"city": city.text})
+        graded = await peer.ok("response", session=session, answer=answer)
+        assert graded.structured["reward"] == 1.0
 
 
 @pytest.mark.long

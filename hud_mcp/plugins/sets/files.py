@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -55,6 +55,7 @@ class Published:
     extra: str | None = None
     sha256: Mapping[str, str] = field(default_factory=dict[str, str])
     servers: Mapping[str, str] = field(default_factory=dict[str, str])
+    here: Sequence[str] = ()
 
     def credit(self, path: str) -> str:
         """Return the origin of a file's rows, with its repository and its licence."""

@@ -58,10 +58,14 @@ def _task(files: Files, choice: Choice, start: places.Begin, _: int, raw: Any) -
              for each in _listed(raw, "ENABLED_TOOLS")]  # fmt: skip
     claims = [str(each) for each in _listed(raw, "GTFA_CLAIMS")]
     servers = list(dict.fromkeys(tool.partition("_")[0] for tool in tools))
-    setup, reasons = places.begin_over(servers, start, files, gym=choice.gym)
+    here = places.local(files)
+    far, used = [each for each in servers if each not in here], _used(raw)
+    if choice.gym is None and used and used <= here:  # the others are there to distract
+        servers = [each for each in servers if each in here]
+    env, setup, reasons = places.begin_over(servers, start, files, gym=choice.gym)
     return row(
         row_id("mcp-atlas", name),
-        choice.gym or places.GYM,
+        env,
         prompt,
         parts=servers,
         split="test",
@@ -69,8 +73,17 @@ def _task(files: Files, choice: Choice, start: places.Begin, _: int, raw: Any) -
         setup=setup,
         evaluate=[["mcp_atlas", claims, prompt]],
         not_runnable="; ".join([*reasons, *(["it has no claims"] * (not claims))]) or None,
-        metadata={"needs": ["judge"], "mcp/tools": tools},
+        metadata={"needs": ["judge"], "mcp/tools": tools, "mcp/not here": far},
     )
+
+
+def _used(raw: Any) -> set[str]:
+    """Return the servers that the way of a row's author used; none without a way."""
+    with suppress(AttributeError, KeyError, TypeError, ValueError):
+        way: Any = orjson.loads(raw.get("TRAJECTORY") or "[]")
+        calls = [call for said in way for call in said.get("tool_calls") or ()]
+        return {str(call["function"]["name"]).partition("_")[0] for call in calls}
+    return set()
 
 
 def _listed(raw: dict[str, Any], name: str) -> list[Any]:

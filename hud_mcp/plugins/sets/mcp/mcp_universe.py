@@ -51,7 +51,7 @@ def _task(of: tuple[Files, Choice, places.Begin, Path], index: int, raw: dict[st
     question = asked = field_of(raw, "instruction" if "instruction" in raw else "question", str)
     servers = [field_of(each, "name", str) for each in field_of(raw, "mcp_servers", list, [])]
     evaluators = field_of(raw, "evaluators", list)
-    setup, reasons = places.begin_over(servers, start, files, gym=choice.gym)
+    env, setup, reasons = places.begin_over(servers, start, files, gym=choice.gym)
     prepares = [field_of(each, "prepare_func", str) for each in field_of(raw, "prepares", list, [])]
     unset = dict.fromkeys(_VARIABLE.findall(json.dumps([asked, evaluators])))
     more = [f"it needs --host {name}=VALUE" for name in unset]
@@ -62,7 +62,7 @@ def _task(of: tuple[Files, Choice, places.Begin, Path], index: int, raw: dict[st
         question += f"\n\nAnswer with JSON of this form, and with nothing else:\n{told}"
     return row(
         row_id("mcp-universe", *path.with_suffix("").parts, raw.get("instance_id", index)),
-        choice.gym or places.GYM,
+        env,
         question,
         parts=list(dict.fromkeys((str(raw.get("category")), path.parent.name, *servers))),
         split="test",

@@ -48,7 +48,7 @@ def _task(files: Files, top: Path, starts: Mapping[str, places.Begin], _: int, p
     category, url = _meta(path.with_name("meta.json"), top, parts[-3])
     missing = f"it needs the files of {url or category} in the folder {_FILES}/{category}"
     begun = starts.get(category, ([], [missing]))
-    setup, reasons = places.begin_over([service], begun, files)
+    setup, reasons = places.begin_over([service], begun, files)[1:]
     evaluate: list[list[Any]] = []
     if service == places.HERE:
         program = path.with_name("verify.py")

@@ -10,8 +10,9 @@ from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.sets.files import Files, InFolder, keep_bytes
 from hud_mcp.plugins.sets.imports import NotRunnable
 
-HERE, GYM = "filesystem", "mcp-filesystem"
-"""The one server of these sets that runs here, and the shipped environment over it."""
+HERE, GYM, SEVERAL = "filesystem", "mcp-filesystem", "mcp-local"
+"""The server for files, the shipped environment over it, and that over several servers."""
+_WITHOUT_FILES = {"calculator"}
 
 _MOST_BYTES = 400 * 1024**2
 """A session has a folder of 1 GiB, in which the archive lies beside its content at first."""
@@ -90,15 +91,24 @@ def begin(given: str | Path | None, missing: str) -> Begin:
     return [["dataset_folder", keep_bytes(out.getvalue())]], []
 
 
+def local(files: Files) -> set[str]:
+    """Return the servers of a set that run here."""
+    return {HERE, *files.published.here}
+
+
 def begin_over(
     servers: Iterable[str], begun: Begin, files: Files, *, gym: str | None = None
-) -> Begin:
-    """Return the beginning of a row over servers, for an environment of ours or of the user's.
+) -> tuple[str, list[list[Any]], list[str]]:
+    """Return the environment of a row over servers, its setup, and why it does not run here.
 
     `gym`, an environment of the user's, has the servers and their files itself.
     """
     names, keys = list(dict.fromkeys(servers)), files.published.servers
-    if gym is not None or names == [HERE]:
-        return begun if gym is None else ([], [])
+    if gym is not None:
+        return gym, [], []
+    if names and set(names) <= local(files):
+        setup, reasons = begun if set(names) - _WITHOUT_FILES else ([], [])
+        return GYM if names == [HERE] else SEVERAL, setup, reasons
     told = [f"{name} ({keys[name]})" if name in keys else name for name in names]
-    return [], [f"it needs the server{'s' * (len(told) > 1)} {', '.join(told) or 'that it means'}"]
+    needed = f"it needs the server{'s' * (len(told) > 1)} {', '.join(told) or 'that it means'}"
+    return SEVERAL, [], [needed]

@@ -1,0 +1,1 @@
+../mcp-filesystem/mcp_answers.py

@@ -13,7 +13,7 @@ Floats = NDArray[np.floating]
 Episode = tuple[Floats, NDArray[np.integer], float]  # what was seen and done, and the grade
 SCALE = np.array([1, 1, 10, 1])  # the pole's angle is small
 LIMIT = 200  # the task asks for so many steps
-NUMBER = re.compile(r": (-?\d[\d.e-]*) (?:m|rad)")
+NUMBER = re.compile(r"^(?:cart|pole) [a-z ]+: (-?\d[\d.e-]*)$", re.MULTILINE)
 
 
 def numbers(text: str) -> Floats:

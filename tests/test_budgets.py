@@ -17,7 +17,7 @@ from hud_mcp.cli import main
 
 PACKAGE = Path(hud_mcp.__file__).parent
 
-LINES, MODULES, DOCSTRING_LINES = 114_652, 513, 15_150
+LINES, MODULES, DOCSTRING_LINES = 114_657, 513, 15_150
 """Of the whole package, with all plugins but those below."""
 
 ADDED = {

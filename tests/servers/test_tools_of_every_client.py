@@ -100,7 +100,11 @@ def test_a_person_calls_the_tools_of_a_published_server_by_hand(
     with listening(tmp_path / "theirs", plain()) as url:
         begun = task("start", "add_note", "-s", write_publishing(url))
         assert begun.exit_code == 0, begun.output
-        assert "notes_add" in task("tools").stdout
+        shown = task("tools").stdout
+        assert "notes_add" in shown
+        assert "session=string" in shown  # the server's own; ours is given by the command
+        assert "hud_session" not in shown
+        assert "shared by sessions" in shown
         assert task("call", "notes_add", "note=tea").stdout.startswith("1 notes")
         said = task("call", "notes_response", "session=theirs", "answer=a").stdout
         assert said.startswith("a theirs")

@@ -21,7 +21,7 @@ from hud_mcp.plugins.hand import commands
 from hud_mcp.plugins.hand.commands import by_hand
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.session.spec import Limits
-from hud_mcp.values.call import CORE_TOOLS
+from hud_mcp.values.call import CORE_TOOLS, OWN_SESSION
 
 _LIMITS = Limits(idle_s=14_400, total_s=86_400)
 """A server with one user, who thinks for hours."""
@@ -121,7 +121,12 @@ def tools_command(**options: Any) -> None:
     if act is not None:
         _print_tool("hud-mcp task act ACTION", act, skipped=("session", "observe", "after_step"))
     for tool in by_hand.own_tools(tools, CORE_TOOLS):
-        _print_tool(f"hud-mcp task call {tool.name}", tool, skipped=("session",))
+        ours = OWN_SESSION if OWN_SESSION in tool.input_schema["properties"] else "session"
+        _print_tool(f"hud-mcp task call {tool.name}", tool, skipped=(ours,))
+    of_all = {name: each for name, each in options.items() if name != "session"}
+    listed: dict[str, Any] = _call(of_all, "list_tasks", {}).structured_content or {}
+    for note in listed.get("notes", ()):
+        make_console().print(cell(note), soft_wrap=True)
 
 
 def _print_tool(usage: str, tool: Any, *, skipped: Sequence[str]) -> None:

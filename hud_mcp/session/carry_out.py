@@ -112,9 +112,6 @@ async def _look_whether_dead(task: HeldTask, reason: str | None) -> None:
         )
 
 
-# The record.
-
-
 async def _record_end(task: HeldTask, effect: ev.Record) -> None:
     """Write the end of a session. Whatever fails, every waiting caller hears of the end."""
     receipt, end = None, effect.end

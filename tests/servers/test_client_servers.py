@@ -241,3 +241,17 @@ def test_the_sources_own_words_come_before_those_of_the_entry(person: Path) -> N
     source = write(person, "vscode", "", '{"servers": {"ours": ENTRY}}'.replace("ENTRY", entry))
     (found,) = Source(source.replace("mcp:", "mcp:KEY=$MINE ")).load()
     assert found.name == "ours"
+
+
+async def test_all_servers_of_a_client_are_one_environment(person: Path) -> None:
+    """Under its name; values of variables are not in its text, and one of no server is refused."""
+    entry = started(SERVER, OWN)
+    two = f'{{"mcpServers": {{"my.notes": {entry}, "other_one": {entry}}}}}'
+    source = write(person, "cursor", "", two).removesuffix("/ours")
+    (environment,) = Source(source).load()
+    assert (environment.name, SECRET in environment.made_of) == ("cursor", False)
+    members: Any = environment.world
+    assert list(members.members) == ["my-notes", "other-one"]
+    none = write(person, "zed", "", '{"context_servers": {}}').removesuffix("/ours")
+    with pytest.raises(InvalidEnvironment, match="no server"):
+        Source(none).load()

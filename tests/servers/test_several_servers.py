@@ -281,10 +281,18 @@ async def test_all_servers_of_a_file_are_one_environment(tmp_path: Path) -> None
     )
 
 
+def test_a_tool_of_one_of_several_servers_is_left_out_by_a_source(source: Path) -> None:
+    """Its name is the one that agents know; the others, and the files, stay as declared."""
+    (environment,) = Source(f"mcp:in={source} without=notes_add").load()
+    members = cast("Any", environment.world).members
+    assert [name for name, each in members.items() if "add" in each.options["without"]] == ["notes"]
+    assert [each.options["files"] for each in members.values()] == ["files", "files", None]
+
+
 DECLARED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a name that begins another": ({"a": "x", "a_b": "y"}, {}, "a-b"),
     "no name": ({"a b": "x"}, {}, "a b"),
-    "none": ({}, {}, "command"),
+    "none": ({}, {}, "no server"),
     "the port of one": ({"a": "x"}, {"http": 8000}, "http"),
     "one that repeats calls": ({"a": ToolServer("x", replayable=True), "b": "y"}, {}, "replayable"),
 }

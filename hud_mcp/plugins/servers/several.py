@@ -128,10 +128,9 @@ def _check(servers: Mapping[str, Any], options: Mapping[str, Any]) -> None:
                 f"ToolServer: tools of {longer[0]!r} would be named like those of {name!r}. Write "
                 f"{longer[0].replace('_', '-')!r}."
             )
-    if any(options.get(each) is not None for each in ("url", "headers", "http")):
-        raise InvalidEnvironment(
-            "ToolServer: url, headers and http are of one server in the mapping."
-        )
+    if not servers or any(options.get(each) is not None for each in ("url", "headers", "http")):
+        text = "there is no server; each one has its own url, headers and http"
+        raise InvalidEnvironment(f"ToolServer: {text}.")
 
 
 def _joined(spec: ToolServer, name: str, shared: Mapping[str, Any]) -> ToolServer:

@@ -145,9 +145,10 @@ class ToolServersWorld(ToolServerWorld):
         if self._shell is not None:
             parts.append(await self._shell.snapshot())
             called = any(self._members[name].calls for name in self._shared)
-            _entries, count = await self._shell.sandbox.files.entries(limit=1)
-            if called and not (self._launch.has_files or count):
-                raise SnapshotFailed(f"{', '.join(self._shared)}: nothing is kept in the folder.")
+            if called and not self._launch.has_files:
+                _entries, count = await self._shell.sandbox.files.entries(limit=1)
+                if not count:
+                    raise SnapshotFailed(f"{self._launch.name}: no file is in the folder.")
         self._stored = parts[0]  # most have one folder, whose snapshot is stored as it is
         if len(parts) > 1:
             self._stored = orjson.dumps([b64encode(part or b"").decode() for part in parts])

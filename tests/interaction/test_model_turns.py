@@ -231,7 +231,8 @@ async def test_only_a_run_s_agent_has_the_tool_that_notes(tmp_path: Path) -> Non
                 assert "note" in [t.name for t in (await agent.client.list_tools()).tools]
                 assert (await agent.ok("note", turn=at(1))).structured == {"recorded": 1}
                 said = await agent.error("note", turn={"text": "x"})
-                assert said == "No turn of a model: 'started_at' is required."
+                assert said.startswith("No turn of a model: ")
+                assert "'started_at' is required" in said
                 await call(agent, "step", {MODEL: at(2)})
                 await agent.ok("response", answer="x")
                 await agent.ok("note", turn=at(3))

@@ -231,5 +231,5 @@ async def test_of_many_rows_those_that_changed_are_shown(tmp_path: Path) -> None
         ["by_file-7", "1", "0", "-1"]
     ]
     new = query(tmp_path / "store.sqlite3", "SELECT id FROM jobs ORDER BY created_at")[1][0]
-    said = f"Not shown: 69 that did not change. `hud-mcp jobs {new}` lists all new grades."
-    assert said in lines
+    [said] = [line for line in lines if line.startswith("Not shown: 69 that did not change.")]
+    assert f"`hud-mcp jobs {new} --store {tmp_path / 'store.sqlite3'}` lists all" in said

@@ -271,8 +271,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def _use(self, given: Mapping[str, Any]) -> Reply:
         name, arguments = given["tool"], given.get("arguments", {})
         if str(name) not in self._tools or not isinstance(arguments, dict):
-            known = ", ".join(self._tools) or "none"
-            told = f"The tools are: {known}. A call has `arguments`, an object"
+            told = f"Tools: {', '.join(self._tools) or 'none'}. A call has `arguments`, an object"
             return Reply(f"{told}; it was {given!s:.200}.", is_error=True)
         call = {**cast("dict[str, Any]", arguments), OWN_SESSION: self._session}
         return self._checked_reply(self._connection.call(name, call), refused=True)

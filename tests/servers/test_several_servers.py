@@ -270,11 +270,12 @@ async def test_all_servers_of_a_file_are_one_environment(tmp_path: Path) -> None
         graded = await peer.ok("response", session=task.session, answer="done")
         assert graded.structured["reward"] == 1.0
     servers |= {"a": {"command": "docker", "args": ["run", "x"]}, "b": {"command": "no-such"}}
-    servers |= {"c": {**entry, "env": {"KEY": "${NO_SUCH_KEY}"}}}
+    servers |= {"c": {**entry, "env": {"KEY": "${NO_SUCH_KEY}"}}, "my.notes": entry}
     path.write_text(json.dumps({"mcpServers": servers}))
-    with pytest.raises(InvalidEnvironment, match=r"(?s)a: docker.*b: .*no-such.*c: .*NO_SUCH_KEY"):
+    told = r"(?s)a: docker.*b: .*no-such.*c: .*NO_SUCH_KEY.*my.notes: .*my-notes_"
+    with pytest.raises(InvalidEnvironment, match=told):
         Source(f"mcp:{path}").load()
-    (environment,) = Source(f"mcp:without=a,b,c {path}").load()
+    (environment,) = Source(f"mcp:without=a,b,c,my.notes {path}").load()
     assert (environment.name, list(cast("Any", environment.world).members)) == (
         "mcp",
         ["my-notes", "other"],

@@ -153,7 +153,9 @@ def _members(written: Written, entries: Json) -> dict[str, ToolServer]:
             spec = _make(replace(one, options={}), name, is_member=True)
             if spec.command:
                 find_program(spec.command, Path.cwd())
-            servers[re.sub(r"[^A-Za-z0-9-]+", "-", name)] = spec
+            called = re.sub(r"[^A-Za-z0-9-]+", "-", name)
+            if servers.setdefault(called, spec) is not spec:
+                odd[name] = ValueError(f"another server's tools begin with {called}_ too.")
         except (InvalidEnvironment, AttributeError, OSError, TypeError, ValueError) as exc:
             odd[name] = exc
     if odd:

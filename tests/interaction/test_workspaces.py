@@ -90,7 +90,7 @@ async def test_nothing_is_left_of_a_server_that_is_killed(tmp_path: Path, place:
             marker = str(tmp_path / "marker")
             await start(bird, "blocks", marker=marker, phase="waits")
             before = bird.children()
-            assert sum("template_process.forks" in str(p.cmdline()) for p in before) >= 2
+            assert sum("workspace.runner" in str(p.cmdline()) for p in before) >= 2
             assert [p for p in before if marker in p.cmdline()]
             bird.kill()
             await until(lambda: none_runs(before))

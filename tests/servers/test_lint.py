@@ -206,4 +206,4 @@ def test_a_server_elsewhere_that_wants_a_token_says_its_status(tmp_path: Path) -
     """The client's library tells none, and nobody would know what to mend."""
     with listening(tmp_path / "theirs", plain(), HTTP_TOKEN="a token of theirs") as url:
         assert lint(tmp_path, f"mcp:{url}")[0] == 1
-        assert "HTTP 401 Unauthorized" in lint(tmp_path, f"mcp:AUTHORIZATION=wrong {url}")[1]
+        assert "HTTP 401 Unauthorized" in lint(tmp_path, f"mcp:AUTHORIZATION=bad {url}")[1]

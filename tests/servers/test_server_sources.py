@@ -46,12 +46,15 @@ def test_a_source_is_read_as_in_a_shell(source: str, written: Written) -> None:
         ("mcp:docker run -i acme", "daemon"),
         ("mcp:npm start", "node dist/index.js"),
         ("mcp:files=. https://acme.example/mcp", "files= is of a command"),
+        ("mcp:X-Api-Key=hunter22 https://acme.example/mcp", r"X-Api-Key=\$VARIABLE"),
+        ("mcp:ACME_TOKEN=hunter22 acme", "would be recorded"),
     ],
 )
 def test_a_source_that_cannot_be_served_is_told(source: str, told: str) -> None:
-    """Before a session starts."""
-    with pytest.raises((SourceNotFound, InvalidEnvironment), match=told):
+    """Before a session starts; a secret is not in the words."""
+    with pytest.raises((SourceNotFound, InvalidEnvironment), match=told) as raised:
         Source(source).load()
+    assert "hunter22" not in str(raised.value)
 
 
 def test_a_source_means_the_same_from_any_folder(

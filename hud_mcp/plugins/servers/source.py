@@ -38,6 +38,7 @@ __all__ = ["SCHEME", "Written", "read"]
 _MCP = "mcp:"
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)=(?!=)(.*)", re.DOTALL)
 """A word before the command; `acme==1.0` is none."""
+_SECRET = re.compile(r"(?i)authorization|cookie|password|secret|token|(access|api|private)[_-]?key")
 _ENTRY = re.compile(r"[a-z][a-z-]*/[^/\s]+")
 _OPTIONS = ("allow", "at", "era", "files", "http", "in", "make", "name", "without")
 _OF_COMMAND = ("allow", "env", "files", "http", "make", "readonly", "secrets")
@@ -102,6 +103,11 @@ def read(source: str, *, in_place: bool = False) -> Written:
             raise InvalidEnvironment(
                 f"{source!r} has no option {name!r}.{did_you_mean(name, _OPTIONS)} There are: "
                 f"{', '.join(_OPTIONS)}. Variables of the server have names in capitals."
+            )
+        if _SECRET.search(name) and "$" not in value and len(value) >= LEAST_SECRET_CHARS:
+            raise InvalidEnvironment(
+                f"The value of {name} would be recorded with the source. Set it in a variable, and "
+                f"write {name}=$VARIABLE in single quotation marks."
             )
         (options if name.islower() else env)[name] = value
         words.pop(0)

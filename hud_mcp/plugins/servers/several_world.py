@@ -71,6 +71,7 @@ class ToolServersWorld(ToolServerWorld):
         super().__init__(shell, launch, log=log)
         self._members, self._shared = dict(members), tuple(shared)
         self._apart = [name for name in members if name not in shared]
+        self._parts: list[bytes | None] = []
         for name, member in self._members.items():
             member.calls = _MemberCalls(f"{name}_", self.calls)
 
@@ -144,14 +145,15 @@ class ToolServersWorld(ToolServerWorld):
         parts = [await self._members[name].snapshot() for name in self._apart]
         if self._shell is not None:
             parts.append(await self._shell.snapshot())
-            called = any(self._members[name].calls for name in self._shared)
-            if called and not self._launch.has_files:
+        if parts != self._parts:
+            if self._shell is not None and not self._launch.has_files:
                 _entries, count = await self._shell.sandbox.files.entries(limit=1)
-                if not count:
-                    raise SnapshotFailed(f"{self._launch.name}: no file is in the folder.")
-        self._stored = parts[0]  # most have one folder, whose snapshot is stored as it is
-        if len(parts) > 1:
-            self._stored = orjson.dumps([b64encode(part or b"").decode() for part in parts])
+                self._is_empty = count == 0
+            self._parts, self._stored = parts, parts[0]  # most have one folder, stored as it is
+            if len(parts) > 1:
+                self._stored = orjson.dumps([b64encode(part or b"").decode() for part in parts])
+        if self._is_empty and any(self._members[name].calls for name in self._shared):
+            raise SnapshotFailed(f"{self._launch.name}: no file is in the folder.")
         return self._stored
 
     async def restore(self, data: bytes) -> None:

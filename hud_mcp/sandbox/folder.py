@@ -54,34 +54,37 @@ def _shown(text: str) -> str:
 
 
 _EVENT = struct.Struct("iIII")  # struct inotify_event: watch, kind, cookie, length of the name
-_EVENTS_BYTES = 1 << 16
-_OPENED, _CLOSED, _IS_FOLDER = 0x20, 0x10, 0x40000000  # _CLOSED was not open for writing
+_EVENTS_BYTES, _MOST_READS = 1 << 16, 64
+_OPENED, _IS_FOLDER = 0x20, 0x40000000
 
 
 class EventQueue:
-    """The kernel's events of a folder that is watched; without a watch, any may have come."""
+    """The kernel's events of a folder that is watched; without a watch, any may have come.
+
+    Attributes:
+        changed: Whether an event since the last `clear` told of a change.
+    """
 
     def __init__(self) -> None:
         self._fd = -1
-        self._changed = True
-        self._open: dict[tuple[int, bytes], int] = {}
+        self.changed = True
+        self._opened = False
 
-    def take(self, fds: Sequence[int]) -> None:
-        """Take the descriptor of a watch that begins, if there is one."""
+    def watch(self, fds: Sequence[int]) -> None:
+        """Read from the descriptor of a watch that begins, if there is one."""
         if fds:
             (self._fd,) = fds
-            self._changed = False
+            self.changed = False
 
     def is_still(self) -> bool:
-        """Whether nothing was changed, or opened and not closed, since the last `clear`."""
+        """Whether no file was changed or opened since the last `clear`."""
         self._read()
-        return not (self._changed or self._open)
+        return not (self.changed or self._opened)
 
     def clear(self) -> bool:
         """Forget the events until now; return whether they changed anything."""
         self._read()
-        changed, self._changed = self._changed, self._fd < 0
-        self._open.clear()
+        changed, self.changed, self._opened = self.changed, self._fd < 0, False
         return changed
 
     def close(self) -> None:
@@ -91,25 +94,22 @@ class EventQueue:
             self._fd = -1
 
     def _read(self) -> None:
-        try:
-            data = os.read(self._fd, _EVENTS_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            self._changed = True
-            return
-        at = 0
-        while at < len(data):
-            watch, kind, _cookie, length = _EVENT.unpack_from(data, at)
-            at += _EVENT.size
-            if kind in (_OPENED, _CLOSED):  # to read a file changes nothing
-                key = watch, data[at : at + length]
-                count = self._open.pop(key, 0) + (1 if kind == _OPENED else -1)
-                if count:
-                    self._open[key] = count
-            elif kind not in (_OPENED | _IS_FOLDER, _CLOSED | _IS_FOLDER):
-                self._changed = True
-            at += length
+        for _ in range(_MOST_READS):
+            try:
+                data = os.read(self._fd, _EVENTS_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                break
+            at = 0
+            while at < len(data):
+                _watch, kind, _cookie, length = _EVENT.unpack_from(data, at)
+                at += _EVENT.size + length
+                # That a folder was opened says nothing. A file's memory may be shared from then on,
+                # even if a close follows: the kernel merges events that are alike.
+                self._opened = self._opened or kind == _OPENED
+                self.changed = self.changed or kind & ~_IS_FOLDER != _OPENED
+        self.changed = True  # it is written faster than it is read
 
 
 _PACK_S = 20.0

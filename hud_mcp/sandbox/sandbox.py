@@ -158,7 +158,7 @@ class Sandbox(Commands):
     async def usage(self, *, most: int = 0) -> Usage:
         """Return the resources that are in use now; watch the folder if it has so few things."""
         reply, fds = await self.link.ask("usage", most=most)
-        self.events.take(fds)
+        self.events.watch(fds)
         names = ("processes", "disk_bytes", "files", "elsewhere", "events")
         return Usage(**{name: int(reply[name]) for name in names})
 

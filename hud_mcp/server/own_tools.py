@@ -87,7 +87,8 @@ class OwnTool:
         """
         check_size(self.name, given, max_bytes)
         rest, name = dict(given), self.tool.session_argument
-        session = rest.pop(name, None) or rest.pop(OWN_SESSION, None)
+        # Ours first: a wire that names its own session passes an agent's argument `session` on.
+        session = rest.pop(OWN_SESSION, None) or rest.pop(name, None)
         if session is not None and not isinstance(session, str):
             raise InvalidTask(f"{self.name}: {Fault.of(name, {'type': 'string'}, session)}.")
         return {"arguments": rest, **({"session": session} if session else {})}

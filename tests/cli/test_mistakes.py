@@ -227,7 +227,7 @@ TYPOS = (
     (("tasks", "quickstart", "shop-price-lam"), "'shop-price-lamp'"),
     (("functions", "hud-browsr"), "'hud-browser'"),
     (("install", "claude-dsktop"), "'claude-desktop'"),
-    (("serve", "zzz"), "16 more. `hud-mcp tasks`"),
+    (("serve", "zzz"), "more. `hud-mcp tasks`"),
     (("tasks", "zzz"), "`hud-mcp tasks` lists the shipped sets"),
     (("zzz",), "`hud-mcp --help` lists all"),
 )

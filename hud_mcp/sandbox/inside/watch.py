@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .tree import Skip
 
 
-_KINDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
-"""IN_MODIFY, IN_ATTRIB, IN_CLOSE, IN_OPEN, and all that add, move or remove a name."""
+_KINDS = 0x2 | 0x4 | 0x8 | 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+"""IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_OPEN, and all that add, move or remove a name."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 

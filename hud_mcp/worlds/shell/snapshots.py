@@ -116,7 +116,8 @@ class FolderSnapshots:
         self._counts = {"processes": usage.processes, "elsewhere": usage.elsewhere}
         if was and usage.events:
             # Memory that was shared before the look, and is not in it, has made an event.
-            changed = changed or not sandbox.events.is_still()
+            sandbox.events.is_still()
+            changed = changed or sandbox.events.changed
         else:  # without events, only a folder in which nothing ran is known to be the same
             changed = bool(was_stale or went_on or usage.processes)
         if changed:

@@ -59,15 +59,11 @@ _OPENED, _IS_FOLDER = 0x20, 0x40000000
 
 
 class EventQueue:
-    """The kernel's events of a folder that is watched; without a watch, any may have come.
-
-    Attributes:
-        changed: Whether an event since the last `clear` told of a change.
-    """
+    """The kernel's events of a folder that is watched; without a watch, any may have come."""
 
     def __init__(self) -> None:
         self._fd = -1
-        self.changed = True
+        self.changed = True  # since the last `clear`
         self._opened = False
 
     def watch(self, fds: Sequence[int]) -> None:

@@ -130,7 +130,8 @@ class HttpWire:
 
     def _client(self, path: str | None) -> "httpx2.AsyncClient":
         async def note(response: "httpx2.Response") -> None:
-            self._refusal = f"HTTP {response.status_code} {response.reason_phrase}"
+            if response.is_error:
+                self._refusal = f"HTTP {response.status_code} {response.reason_phrase}"
 
         transport = base.httpx2.AsyncHTTPTransport(uds=path)
         return base.httpx2.AsyncClient(

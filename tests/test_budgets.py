@@ -22,7 +22,7 @@ LINES, MODULES, DOCSTRING_LINES = 114_657, 513, 15_150
 
 ADDED = {
     "plugins/acp/": 1_530,
-    "plugins/servers/": 6_451,
+    "plugins/servers/": 6_480,
     "plugins/sets/mcp/": 405,
     "plugins/models/gateway/": 4_660,
     "plugins/models/translate/": 1_290,

@@ -14,7 +14,7 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.environment.spec import Opening
-from hud_mcp.errors import InvalidEnvironment, SourceNotFound
+from hud_mcp.errors import InvalidConfiguration, InvalidEnvironment, SourceNotFound
 from hud_mcp.loading.source import Source, lasting_source
 from hud_mcp.plugins.install.client import CLIENTS, Machine
 from hud_mcp.plugins.servers.world import Tools
@@ -252,6 +252,24 @@ async def test_all_servers_of_a_client_are_one_environment(person: Path) -> None
     assert (environment.name, SECRET in environment.made_of) == ("cursor", False)
     members: Any = environment.world
     assert list(members.members) == ["my-notes", "other-one"]
-    none = write(person, "zed", "", '{"context_servers": {}}').removesuffix("/ours")
-    with pytest.raises(InvalidEnvironment, match="no server"):
-        Source(none).load()
+    (again,) = Source(source.replace("mcp:", "mcp:LEVEL=debug ")).load()
+    assert again.made_of != environment.made_of
+    with pytest.raises(InvalidEnvironment, match=r"'LEVL'.*TOKEN, LEVEL"):
+        Source(source.replace("mcp:", "mcp:LEVL=debug ")).load()
+
+
+@each_of(
+    "text, told",
+    [
+        ('{"mcpServers": {}}', "has no server.*mcp:"),
+        ('{"mcpServers": {"a": {"command": "x", "disabled": true}}}', "has no server.*mcp:"),
+        ('{"mcpServers": {"a": 5}}', "'a'"),
+        ('{"mcpServers": {"a": {"command": "x", "cwd": null}}}', "'a'.*cwd"),
+    ],
+)
+def test_a_file_that_has_nothing_to_serve_is_told(tmp_path: Path, text: str, told: str) -> None:
+    """With its path and the entry, or the next step."""
+    file = tmp_path / "bad.json"
+    file.write_text(text)
+    with pytest.raises((InvalidEnvironment, InvalidConfiguration), match=rf"(?s)bad\.json.*{told}"):
+        Source(f"mcp:{file}").load()

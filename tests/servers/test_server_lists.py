@@ -77,6 +77,7 @@ def test_a_name_of_ours_gets_the_servers() -> None:
         ({"name": "a/b", "inputSchema": {}}, "names"),
         ({"name": "x" * 65, "inputSchema": {}}, "names"),
         ({"inputSchema": {}}, "names"),
+        ({"name": ["x"], "inputSchema": {}}, "names"),
         ({"name": "a", "inputSchema": {"type": "string"}}, "object"),
         ({"name": "a", "inputSchema": True}, "object"),
         ({"name": "a", "inputSchema": {"properties": []}}, "properties"),
@@ -87,7 +88,7 @@ def test_a_name_of_ours_gets_the_servers() -> None:
 )
 def test_a_tool_that_clients_refuse_is_left_out_alone(entry: dict[str, Any], told: str) -> None:
     """With its reason; the others are offered."""
-    first, second = offers([entry, *named("other")], prefix="files")
+    first, second = offers([entry, *named("other")], prefix="files", without={"none"})
     assert (first.name, second.name) == (None, "other")
     assert told in first.note
 

@@ -1,5 +1,6 @@
 """A server is served by its command alone: `mcp:` with settings before it, or a client's entry."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,19 @@ from hud_mcp.plugins.servers.source import Written, read
             "mcp:X-API-KEY=$KEY https://acme.example/mcp",
             Written(("https://acme.example/mcp",), {"X-API-KEY": "$KEY"}),
         ),
+        *(
+            (f"mcp:{name}={shlex.quote(value)} acme", Written(("acme",), {name: value}))
+            for name, value in (
+                ("MAX_TOKENS", "100000"),
+                ("TOKEN_FILE", "/run/secrets/x"),
+                ("SECRETS_DIR", "/tmp/some"),
+                ("SSH_KEY", "~/.ssh/id_ed25519"),
+                ("SORT_KEY", "1234567"),
+                ("MONKEY", "a banana"),
+                ("AUTHORIZATION", "Bearer $TOKEN"),
+                ("API_KEY", "${env:MINE}"),
+            )
+        ),
     ],
 )
 def test_a_source_is_read_as_in_a_shell(source: str, written: Written) -> None:
@@ -48,6 +62,13 @@ def test_a_source_is_read_as_in_a_shell(source: str, written: Written) -> None:
         ("mcp:files=. https://acme.example/mcp", "files= is of a command"),
         ("mcp:X-Api-Key=hunter22 https://acme.example/mcp", r"X-Api-Key=\$VARIABLE"),
         ("mcp:ACME_TOKEN=hunter22 acme", "would be recorded"),
+        ("mcp:GITHUB_PAT=hunter22 acme", "would be recorded"),
+        ("mcp:OPENAI_KEY=sk-hunter22 acme", "would be recorded"),
+        ("mcp:PASSWORD='hunter22$word' acme", "would be recorded"),
+        ("mcp:API_KEY='${X:-hunter22}' acme", "would be recorded"),
+        ("mcp:AUTHORIZATION='Bearer hunter22 $X' acme", "would be recorded"),
+        ("mcp:API_KEY='hunter $X' acme", "would be recorded"),
+        ("mcp:DB_PASSWORD=12345678 acme", "would be recorded"),
     ],
 )
 def test_a_source_that_cannot_be_served_is_told(source: str, told: str) -> None:

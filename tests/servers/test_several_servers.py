@@ -13,8 +13,11 @@ from phoenix import phoenix
 from tables import each_of
 
 from hud_mcp import ToolServer
-from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.loading.source import Source
+from hud_mcp.plugins.servers.launch import Launch
+from hud_mcp.plugins.servers.several_world import ToolServersWorld
+from hud_mcp.plugins.servers.world import ToolServerWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 
@@ -288,6 +291,45 @@ def test_a_tool_of_one_of_several_servers_is_left_out_by_a_source(source: Path) 
     members = cast("Any", environment.world).members
     assert [name for name, each in members.items() if "add" in each.options["without"]] == ["notes"]
     assert [each.options["files"] for each in members.values()] == ["files", "files", None]
+
+
+class OneServer(ToolServer):
+    """A kind of one server."""
+
+
+def test_a_kind_of_one_server_takes_no_mapping_and_several_need_what_all_of_them_need() -> None:
+    """The error names the class that takes several; a machine has room for each server."""
+    with pytest.raises(InvalidEnvironment, match=r"OneServer: .* ToolServer "):
+        OneServer({"a": "x", "b": "y"})
+    one, three = ToolServer("x"), ToolServer({"a": "x", "b": OneServer("y"), "c": "z"})
+    wanted = (3 * one.needs.cpus, 3 * one.needs.memory_mb)
+    assert (three.needs.cpus, three.needs.memory_mb) == wanted
+
+
+class _Parts:
+    """A sandbox that says which parts its snapshot lacks."""
+
+    def __init__(self, *left_out: str) -> None:
+        self.left_out = left_out
+
+
+async def test_servers_that_fail_to_start_together_end_in_one_sentence() -> None:
+    """That of the first one; the parts that a snapshot lacks have the name of a server apart."""
+
+    class Broken(ToolServerWorld):
+        async def ready(self) -> None:
+            raise EnvironmentFailed(f"{self._launch.name} does not start")
+
+    how: Any = {"log": print}
+    shell: Any = _Parts("a.sock")
+    members = {
+        name: Broken(cast("Any", own), Launch(name=name), **how)
+        for name, own in (("one", shell), ("two", _Parts("b.sock")))
+    }
+    world = ToolServersWorld(shell, Launch(name="both"), members, ["one"], **how)
+    with pytest.raises(EnvironmentFailed, match="one does not start"):
+        await world.ready()
+    assert world.left_out == ["a.sock", "two: b.sock"]
 
 
 DECLARED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

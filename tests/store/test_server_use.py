@@ -1,11 +1,14 @@
 """The calls of servers' tools are counted in the store, on each kind of database."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from records import AT, begin, receipt
+from tables import each_of
 
+from hud_mcp.plugins.servers.against import print_use
 from hud_mcp.plugins.servers.use import load_use, use_of
 from hud_mcp.record.job import Job
 from hud_mcp.record.values import REPLY, TrajectoryStep
@@ -24,6 +27,32 @@ def call(index: int, tool: str, error: str | None = None, **info: Any) -> Trajec
     return TrajectoryStep(
         index=index, kind="tool", actions=actions, error=error, info=info, **times
     )
+
+
+@each_of(
+    "asked, figures, told",
+    [
+        ([{"model": "m", "tokens": 9, "cost_usd": 0.5}], (1, 9, 0.5), "once: 9 tokens, $0.5000,"),
+        ([{"model": "m", "tokens": 9}] * 2, (2, 18, None), "2 times: 18 tokens,"),
+        (
+            [{"model": "m", "tokens": 9}, {"model": "m", "tokens": None}],
+            (2, None, None),
+            "2 times,",
+        ),
+    ],
+)
+def test_figures_of_a_servers_model_are_told_where_each_request_has_them(
+    asked: list[Any], figures: tuple[Any, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown cost is no cost of nothing."""
+    steps = [
+        call(0, "look", **{REPLY: {"server": SERVER, "asked": [*asked, {"action": "refused"}]}})
+    ]
+    use = use_of([SimpleNamespace(id="a", steps=steps)])
+    assert use is not None
+    assert tuple(map(use["sampled"].get, ("requests", "tokens", "cost_usd"))) == figures
+    print_use([Job(name="a")], [{**use, "steps_to_success": None}])
+    assert f"asked a model {told} apart from" in " ".join(capsys.readouterr().out.split())
 
 
 async def test_calls_and_errors_are_counted_by_tool(store: Store) -> None:

@@ -34,7 +34,7 @@ class Change:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the change in the form of `diff -u`."""
-        before, after = (_text(each or b"").splitlines() for each in (self.before, self.after))
+        before, after = ((each or b"").decode().splitlines() for each in (self.before, self.after))
         name = str(self.path)
         for line in difflib.unified_diff(before, after, name, name, n=_AROUND, lineterm=""):
             yield line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
@@ -83,7 +83,7 @@ class Configuration:
         self.path = path.resolve()
         self.content = _content(self.path)
         try:
-            text = _text(self.content or b"")
+            text = (self.content or b"").decode()
             self._mark = "\ufeff" if text.startswith("\ufeff") else ""
             self._text = text.removeprefix("\ufeff")
             self._value = self._language.read(self._text)
@@ -154,13 +154,16 @@ def find_entries(client: str, name: str, folder: Path) -> dict[str, dict[str, An
         title, found = known.title, [Configuration(known, each) for each in files]
     every = {n: each for one in found for n, each in one.entries().items()}
     every |= found[0].entries("projects", str(here))
+    places = " and ".join(dict.fromkeys(str(each.path) for each in found))
     if name and not isinstance(every.get(name), dict):
-        places = " and ".join(dict.fromkeys(str(each.path) for each in found))
         hint = name_known(name, every, what="It has")
         raise SourceNotFound(f"{title} has no server {name!r} in {places}.{hint}")
     if name and is_own(every[name]):
         raise InvalidConfiguration(f"{name!r} of {title} is hud-mcp itself.")
     chosen = {n: e for n, e in every.items() if n == name or not (name or is_own(e))}
+    for n, e in chosen.items():
+        if not isinstance(e, dict) or not isinstance(cast("Any", e).get("cwd", ""), str):
+            raise InvalidConfiguration(f"{places}: {n!r} is no server, or its cwd is no text.")
     text = json.dumps(chosen, default=str)
     for variable, path in (("workspaceFolder", here), ("userHome", Path.home())):
         text = text.replace(f"${{{variable}}}", json.dumps(str(path))[1:-1])
@@ -173,10 +176,6 @@ def _content(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8")
 
 
 def _free(path: Path, mark: str) -> Path:

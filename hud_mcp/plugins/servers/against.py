@@ -88,9 +88,10 @@ def print_use(jobs: Sequence[Job], uses: Sequence[Json | None]) -> None:
     print_table(console, calls, whole="tool")
     for place, use in enumerate(uses, 1):
         if use and (of := use.get("sampled")):
-            text = f"{place}. asked a model {of['requests']} times: {of['tokens']:,} tokens, "
-            text += f"${of['cost_usd']:.4f}, apart from the agent's."
-            console.print(cell(text), soft_wrap=True)
+            times = "once" if of["requests"] == 1 else f"{of['requests']:,} times"
+            told = [form.format(of[name]) for name, form in _OF_MODEL.items() if name in of]
+            text = f"{place}. asked a model {times}{': ' * bool(told)}{', '.join(told)}"
+            console.print(cell(f"{text}, apart from the agent's."), soft_wrap=True)
     if unused := [name for name, said in rows.items() if set(said) == {_UNUSED}]:
         text = f"Listed, and never called: {', '.join(unused)}."
         console.print(cell(text, "dim"), soft_wrap=True)
@@ -102,6 +103,7 @@ def print_use(jobs: Sequence[Job], uses: Sequence[Json | None]) -> None:
 
 
 _UNUSED = "not called"
+_OF_MODEL = {"tokens": "{:,} tokens", "cost_usd": "${:.4f}"}
 
 
 def _figures(use: Json) -> list[str]:

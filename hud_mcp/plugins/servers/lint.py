@@ -119,7 +119,7 @@ def _as_offered(listing: Listing, options: Mapping[str, Any]) -> Listing:
     tools = (
         {**each, "description": described.get(str(each.get("name")), each.get("description"))}
         for each in listing.tools
-        if each.get("name") not in options["without"]
+        if str(each.get("name")) not in options["without"]
     )
     return replace(listing, tools=tuple(tools))
 

@@ -149,7 +149,7 @@ def offers(
     """
     taken: set[str] = set()
     for entry in tools:
-        called = entry.get("name")
+        called = str(entry.get("name"))  # which `_fault` refuses if it is no text
         if called in without:
             continue
         is_plain = reserved is None and called not in CORE_TOOLS
@@ -158,10 +158,10 @@ def offers(
         if name in (reserved or ()):
             why = f"{name} is the name of another tool"
         if why is not None:
-            shown = str(called)[:_SHOWN_CHARS]
+            shown = called[:_SHOWN_CHARS]
             yield Offer(None, entry, f"The server's tool {shown!r} is left out: {why}.")
             continue
-        taken.add(str(called))
+        taken.add(called)
         is_told = not is_plain and reserved is None
         notes = [f"The server's tool {called} is {name} here."] if is_told else []
         sent = entry
@@ -278,7 +278,7 @@ class Watch:
         self.is_due, self._next_s = False, now_s + _RELIST_S if self._next_s else 1e-9
         before, self._known = self._known, await instance.list("tools")
         lists = (
-            [t for t in each if t.get("name") not in self._without]
+            [t for t in each if str(t.get("name")) not in self._without]
             for each in (before, self._known)
         )
         return changes(*lists)

@@ -15,6 +15,7 @@ from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.several_world import ToolServersWorld
 from hud_mcp.plugins.servers.spec import ToolServer
 from hud_mcp.plugins.servers.world import ToolServerWorld
+from hud_mcp.values.needs import Needs
 
 if TYPE_CHECKING:
     from hud_mcp.environment.environment import Environment
@@ -48,6 +49,9 @@ class ToolServers(ToolServer):
             raise InvalidEnvironment("ToolServer: write replayable=True for all servers, or none.")
         self.replayable = kinds == {True}
         self.open_world = any(each.open_world for each in self.members.values())
+        needs = [each.needs for each in self.members.values()]
+        cpus, memory_mb = sum(each.cpus for each in needs), sum(each.memory_mb for each in needs)
+        self.needs = Needs.most(needs).model_copy(update={"cpus": cpus, "memory_mb": memory_mb})
 
     def check(self, folder: Path) -> None:
         """Check each of them, and the files of all."""

@@ -5,20 +5,13 @@ from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import orjson
 
 from hud_mcp.environment.tool import Exchange
-from hud_mcp.errors import (
-    ActionFailed,
-    EnvironmentFailed,
-    GraderFailed,
-    SnapshotFailed,
-    name_known,
-    sole_cause,
-)
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, GraderFailed, SnapshotFailed, name_known
 from hud_mcp.plugins.servers.calls import Calls, ServerCall
 from hud_mcp.plugins.servers.launch import Launch
 from hud_mcp.plugins.servers.tool import ServerTool
@@ -80,6 +73,12 @@ class ToolServersWorld(ToolServerWorld):
         """The reason why one of them can no longer be used; None while all can."""
         return next((died for each in self._members.values() if (died := each.died)), None)
 
+    @property
+    def left_out(self) -> Sequence[str]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
+        """The parts that snapshots or restores lacked; those of a server apart have its name."""
+        apart = [(name, self._members[name].left_out) for name in self._apart]
+        return [*super().left_out, *(f"{name}: {each}" for name, parts in apart for each in parts)]
+
     def server(self, name: str) -> ToolServerWorld:
         """Return one of them."""
         if name not in self._members:
@@ -94,9 +93,10 @@ class ToolServersWorld(ToolServerWorld):
                 for member in self._members.values():
                     group.start_soon(member.ready)
         except BaseExceptionGroup as exc:
-            if isinstance(cause := sole_cause(exc), EnvironmentFailed):
-                raise cause from None
-            raise
+            failed: BaseException | None = exc.subgroup(EnvironmentFailed)
+            while isinstance(failed, BaseExceptionGroup):
+                failed = cast("BaseExceptionGroup[BaseException]", failed).exceptions[0]
+            raise failed or exc from None
 
     async def call(
         self, tool: ServerTool, arguments: Mapping[str, Any], exchange: Exchange | None = None

@@ -17,7 +17,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from hud_mcp.environment.environment import Environment
-from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean
+from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean, name_known
 from hud_mcp.graders.combination import grade_checks
 from hud_mcp.loading.source import Scheme, Source, lasting_source
 from hud_mcp.plugins.servers.install import parse
@@ -38,7 +38,14 @@ __all__ = ["SCHEME", "Written", "read"]
 _MCP = "mcp:"
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)=(?!=)(.*)", re.DOTALL)
 """A word before the command; `acme==1.0` is none."""
-_SECRET = re.compile(r"(?i)authorization|cookie|password|secret|token|(access|api|private)[_-]?key")
+_SECRET = re.compile(
+    r"(?i)(token|secret|password|authorization|cookie|(?<![^_-])((access|api|private)?key|pat))$"
+)
+_SHOWN = re.compile(
+    rf"(?i)((?<=authorization=)[a-z]+ )?({VARIABLE.pattern})"
+    r"|(?<!password=)\d+|(~|\.\.?)?(/[\w.-]+)+/?"
+)
+"""A value that is no secret under such a name: a variable, a number or a path."""
 _ENTRY = re.compile(r"[a-z][a-z-]*/[^/\s]+")
 _OPTIONS = ("allow", "at", "era", "files", "http", "in", "make", "name", "without")
 _OF_COMMAND = ("allow", "env", "files", "http", "make", "readonly", "secrets")
@@ -104,7 +111,8 @@ def read(source: str, *, in_place: bool = False) -> Written:
                 f"{source!r} has no option {name!r}.{did_you_mean(name, _OPTIONS)} There are: "
                 f"{', '.join(_OPTIONS)}. Variables of the server have names in capitals."
             )
-        if _SECRET.search(name) and "$" not in value and len(value) >= LEAST_SECRET_CHARS:
+        is_shown = _SHOWN.fullmatch(words[0], len(name) + 1)
+        if _SECRET.search(name) and not is_shown and len(value) >= LEAST_SECRET_CHARS:
             raise InvalidEnvironment(
                 f"The value of {name} would be recorded with the source. Set it in a variable, and "
                 f"write {name}=$VARIABLE in single quotation marks."
@@ -148,12 +156,12 @@ def _every(written: Written) -> Json | None:
 def _members(written: Written, entries: Json) -> dict[str, ToolServer]:
     """Declare each server of a client; one that cannot run here is named, or left out by name."""
     word, without = written.command[0], _listed(written, "without")
-    servers, odd = dict[str, ToolServer](), dict[str, Exception]()
+    servers, odd, known = dict[str, ToolServer](), dict[str, Exception](), dict[str, str]()
     for name, entry in entries.items():
         if name in without or entry.get("disabled") is True or entry.get("enabled") is False:
             continue
         try:
-            named = {_plain(each) for each in (*_variables(entry), *_headers(entry))}
+            known |= (named := {_plain(n): n for n in (*_variables(entry), *_headers(entry))})
             env = {n: value for n, value in written.env.items() if _plain(n) in named}
             one = _of_entry(Written((f"{word}/{name}",), env), word, name, entry)
             spec = _make(replace(one, options={}), name, is_member=True)
@@ -168,6 +176,12 @@ def _members(written: Written, entries: Json) -> dict[str, ToolServer]:
         told = " ".join(f"{name}: {exc}" for name, exc in odd.items())
         hint = f"Leave them out with mcp:without={','.join([*without, *odd])} {word}."
         raise InvalidEnvironment(f"Servers of {word} cannot run here. {told} {hint}")
+    if not servers:
+        text = "has no server to serve. Add one that is on, or write its command: mcp:npx ACME."
+        raise InvalidEnvironment(f"{word} {text}")
+    if unknown := [n for n in written.env if _plain(n) not in known]:
+        names = name_known(unknown[0], known.values(), what="They have")
+        raise InvalidEnvironment(f"No server of {word} has a variable {unknown[0]!r}.{names}")
     return servers
 
 

@@ -157,6 +157,9 @@ class ToolServer(WorldSpec):
     ) -> None:
         given = dict(locals())
         self.options = {n: v for n, v in given.items() if n not in ("self", "command")}
+        if isinstance(command, Mapping):
+            text = "expected the command of one server; ToolServer itself takes several by name"
+            raise InvalidEnvironment(f"{type(self).__name__}: {text}.")
         words = shlex.split(command) if isinstance(command, str) else list(command)
         of_command = {"files": files, "make": make, "env": env, "http": http, "readonly": readonly}
         _check_place(words, url, of_command)

@@ -95,14 +95,18 @@ def _use(calls: Iterable[_Calls]) -> Json | None:
 
 
 def _sampled(calls: Sequence[_Calls]) -> Json:
-    """Return the figures of the models that servers asked; empty without such a request."""
-    figures = dict.fromkeys(("requests", "tokens", "cost_usd"), 0)
-    for *_, reply, count in calls:
-        for note in map(as_object, as_list(reply.get("asked"))):
-            of_note = {**note, "requests": int(note.get("model") is not None)}
-            for name in figures:
-                figures[name] += count * (of_note.get(name) or 0)
-    return {"sampled": figures} if figures["requests"] else {}
+    """Return the figures of the models that servers asked, without one that a request lacks."""
+    asked = [
+        (note, count)
+        for *_, reply, count in calls
+        for note in map(as_object, as_list(reply.get("asked")))
+        if note.get("model") is not None
+    ]
+    figures: Json = {"requests": sum(count for _, count in asked)}
+    for name in ("tokens", "cost_usd"):
+        if all(isinstance(note.get(name), int | float) for note, _ in asked):
+            figures[name] = sum(count * note[name] for note, count in asked)
+    return {"sampled": figures} if asked else {}
 
 
 def _read(text: str | None) -> Any:

@@ -140,7 +140,7 @@ def synchronise(connection: Connection, *, fully: bool) -> None:
 def move_log(connection: Connection) -> None:
     """Move SQLite's WAL into the file, so that the WAL begins anew; outside of a transaction.
 
-    What is written meanwhile keeps it from that, and is not counted. A long one lets writers wait.
+    Writes meanwhile keep it from that, and are not counted. A long WAL lets writers wait.
     """
     _, pages, _ = _pragma(connection, "wal_checkpoint(PASSIVE)")
     if pages > _LONG_PAGES:

@@ -264,6 +264,8 @@ async def test_all_servers_of_a_client_are_one_environment(person: Path) -> None
         ('{"mcpServers": {}}', "has no server.*mcp:"),
         ('{"mcpServers": {"a": {"command": "x", "disabled": true}}}', "has no server.*mcp:"),
         ('{"mcpServers": {"a": 5}}', "'a'"),
+        ('{"mcpServers": {"a": {"command": "x", "args": 5}}}', "a: "),
+        ('{"mcpServers": {"a": {"command": "x", "env": ["TOKEN"]}}}', "a: "),
         ('{"mcpServers": {"a": {"command": "x", "cwd": null}}}', "'a'.*cwd"),
     ],
 )

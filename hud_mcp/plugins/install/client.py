@@ -223,18 +223,16 @@ class Entry:
         """Read an entry of a configuration as its client does.
 
         Raises:
-            InvalidConfiguration: It names no command.
+            InvalidConfiguration: It names no command, or its arguments or variables are odd.
         """
         known = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        if not isinstance(known.get("command"), str):
-            raise InvalidConfiguration("The entry names no command.")
-        env = cast("dict[str, Any]", known.get("env") or {})
-        args = cast("list[Any]", known.get("args") or [])
-        return cls(
-            known["command"],
-            [str(each) for each in args],
-            {name: str(each) for name, each in env.items()},
-        )
+        command = known.get("command")
+        args: object = known.get("args") or []
+        env: object = known.get("env") or {}
+        if not (isinstance(command, str) and isinstance(args, list) and isinstance(env, dict)):
+            raise InvalidConfiguration("The entry names no command, or its args or env are odd.")
+        words, variables = cast("list[Any]", args), cast("dict[str, Any]", env)
+        return cls(command, [*map(str, words)], {n: str(each) for n, each in variables.items()})
 
 
 def is_own(value: Any) -> bool:

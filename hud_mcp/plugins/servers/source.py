@@ -173,7 +173,7 @@ def _members(written: Written, entries: Json) -> dict[str, ToolServer]:
         except (InvalidEnvironment, AttributeError, OSError, TypeError, ValueError) as exc:
             odd[name] = exc
     if odd:
-        told = " ".join(f"{name}: {exc}" for name, exc in odd.items())
+        told = " ".join(f"{name}: {str(exc).rstrip('.')}." for name, exc in odd.items())
         hint = f"Leave them out with mcp:without={','.join([*without, *odd])} {word}."
         raise InvalidEnvironment(f"Servers of {word} cannot run here. {told} {hint}")
     if not servers:

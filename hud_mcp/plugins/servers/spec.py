@@ -158,8 +158,8 @@ class ToolServer(WorldSpec):
         given = dict(locals())
         self.options = {n: v for n, v in given.items() if n not in ("self", "command")}
         if isinstance(command, Mapping):
-            text = "expected the command of one server; ToolServer itself takes several by name"
-            raise InvalidEnvironment(f"{type(self).__name__}: {text}.")
+            text = "expected the command of one server; ToolServer takes several."
+            raise InvalidEnvironment(f"{type(self).__name__}: {text}")
         words = shlex.split(command) if isinstance(command, str) else list(command)
         of_command = {"files": files, "make": make, "env": env, "http": http, "readonly": readonly}
         _check_place(words, url, of_command)
@@ -168,10 +168,8 @@ class ToolServer(WorldSpec):
         self.command, self.members = tuple(words), dict[str, ToolServer]({"": self})
         self._url, self._port = url, http
         self._headers = dict(headers or {})
-        self.replayable, self._samples = replayable, sampling
-        self._files, self._make = files, make
-        self._env = dict(env or {})
-        self._secrets = tuple(dict.fromkeys(secrets))
+        self.replayable, self._samples, self._files, self._make = replayable, sampling, files, make
+        self._env, self._secrets = dict(env or {}), tuple(dict.fromkeys(secrets))
         self._era: WantedEra = era
         self._describe = dict(describe or {})
         self._without, self._mask = frozenset(without), frozenset(mask)

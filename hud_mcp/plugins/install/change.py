@@ -163,7 +163,10 @@ def find_entries(client: str, name: str, folder: Path) -> dict[str, dict[str, An
     chosen = {n: e for n, e in every.items() if n == name or not (name or is_own(e))}
     for n, e in chosen.items():
         if not isinstance(e, dict) or not isinstance(cast("Any", e).get("cwd", ""), str):
-            raise InvalidConfiguration(f"{places}: {n!r} is no server, or its cwd is no text.")
+            raise InvalidConfiguration(
+                f"{places}: the entry {n!r} is no server. Expected an object whose cwd, if it has "
+                "one, is a text. Mend it, or take it out."
+            )
     text = json.dumps(chosen, default=str)
     for variable, path in (("workspaceFolder", here), ("userHome", Path.home())):
         text = text.replace(f"${{{variable}}}", json.dumps(str(path))[1:-1])

@@ -45,6 +45,8 @@ _AS_ROLE = {"search_path": "public", "statement_timeout": "20s", "client_encodin
 _START_S, _ANSWER_S = 30.0, 40.0
 _STARTING = "57P03"
 _GONE = "08006"
+_NO_RESULT = ("08", "53", "57", "58", "XX")
+"""Classes of SQLSTATE in which a statement says nothing of the tables: no time, room or memory."""
 _DIES_WITH = 1  # PR_SET_PDEATHSIG
 _PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/bin")
 _MAKE = (
@@ -106,8 +108,12 @@ class Connection:
             text = b"".join(f"{name}\0{value}\0".encode() for name, value in words.items()) + b"\0"
             self._socket.sendall(struct.pack("!II", len(text) + 8, 3 << 16) + text)
             self._answer()
-        except BaseException:
+        except BaseException as exc:
             self.close()
+            if isinstance(exc, OSError):
+                raise PostgresError(
+                    f"The database does not answer: {exc.strerror or exc}", _GONE
+                ) from exc
             raise
 
     def __enter__(self) -> Self:
@@ -152,7 +158,7 @@ class Connection:
         except OSError as exc:
             raise PostgresError(f"The database does not answer: {exc}", _GONE) from exc
         if len(data) < size:
-            raise PostgresError("The database has ended the connection.", _GONE)
+            raise PostgresError("The database has ended the connection", _GONE)
         return data
 
     def _answer(self) -> Rows:
@@ -247,8 +253,8 @@ def _await_start(process: "subprocess.Popen[bytes]", place: str) -> None:
     while True:
         try:
             Connection(place, ADMIN).close()
-        except (OSError, PostgresError) as exc:
-            if isinstance(exc, PostgresError) and exc.code != _STARTING:
+        except PostgresError as exc:
+            if exc.code not in (_STARTING, _GONE):
                 raise
             if process.poll() is not None or time.monotonic() > until:
                 said = (Path(place) / "log").read_text("utf-8", "replace")[-500:]
@@ -268,6 +274,8 @@ def main() -> None:
                 try:
                     said.append(one.run(sql)[1])
                 except PostgresError as exc:
+                    if exc.code.startswith(_NO_RESULT):
+                        sys.exit(f"{exc} (SQLSTATE {exc.code}).")
                     said.append(exc.code)
     json.dump(said, sys.stdout)
 

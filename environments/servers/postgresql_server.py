@@ -33,6 +33,7 @@ class PostgreSQL:
     def execute(self, sql: str) -> str:
         """Change, all statements or none."""
         done: list[str] = []
+        failed = ""
         try:
             with Connection(self._place, OWNER) as connection:
                 connection.run("BEGIN")
@@ -43,11 +44,15 @@ class PostgreSQL:
                 connection.run("COMMIT")
         except PostgresError as exc:
             kept = "The part before COMMIT stands" if "COMMIT" in done else "Nothing was changed"
-            raise SqlError(f"{exc}. {kept}.") from exc
-        finally:
+            failed = f"{exc}. {kept}."
+        try:
             # A copy of the files is whole then.
             with Connection(self._place, ADMIN) as connection:
                 connection.run("CHECKPOINT")
+        except PostgresError as exc:  # such as on a full disk
+            failed = f"{failed or 'Done.'} The database cannot write its files: {exc}."
+        if failed:
+            raise SqlError(failed)
         if "ROLLBACK" in done:
             return "Done, with a ROLLBACK of your own."
         changed = [tag.split() for tag in done if tag.startswith(("INSERT", "UPDATE", "DELETE"))]

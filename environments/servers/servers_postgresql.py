@@ -19,6 +19,7 @@ from hud_mcp import (
     Grade,
     ToolServer,
     ToolServerWorld,
+    VerifierResult,
 )
 
 __all__ = ["declare"]
@@ -29,6 +30,9 @@ REFUSED, OVERLAPS = "42501", "23P01"
 Asked = tuple[str, str]
 """A role and its statements."""
 State = list[Any]
+
+# Those of a role in a database too, which ALTER ROLE … RESET ALL leaves.
+_NO_SETTINGS = "DELETE FROM pg_catalog.pg_db_role_setting"
 
 _KINDS = """SELECT relname, relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE relkind IN ('r', 'v', 'm', 'p', 'f') AND nspname !~ '^(pg_|information_schema$)'"""
@@ -61,8 +65,8 @@ async def begin(
     *,
     more: Sequence[Asked] = (),
     reads: Sequence[Asked] = (),
-) -> State:
-    """Make the tables, and return what `looks`, and more reads, read of them."""
+) -> tuple[State, list[Asked]]:
+    """Make the tables, and return what `looks`, and more reads, read of them; and all that ran."""
     fills = [
         f"INSERT INTO {name} VALUES ({', '.join(map(value, row))});"
         for name, each in rows.items()
@@ -75,21 +79,55 @@ async def begin(
     said = json.loads(done.output)
     if not all(isinstance(each, list) for each in said):
         raise RuntimeError(f"The database refuses the task's own statements: {said}")
-    return in_order(said[1 + len(more) :])
+    return in_order(said[1 + len(more) :]), asked
 
 
-async def end(server: ToolServerWorld, *asked: Asked) -> State:
+async def end(server: ToolServerWorld, made: Sequence[Asked], *asked: Asked) -> State:
     """The results of statements over a copy of the cluster: rows, or the SQLSTATE of an error.
 
     The administrator touches nothing that the agent has made, which may run its functions.
+
+    Args:
+        server: The server with the cluster.
+        made: The statements that made the tables of the beginning.
+        asked: The statements.
+
+    Raises:
+        BrokenByAgent: They fail or last too long there, and not over the cluster of the beginning.
+        EnvironmentFailed: They do so over that of the beginning too.
     """
-    words = json.dumps([(ADMIN, f"ALTER ROLE {OWNER} RESET ALL"), *asked])
+    words = json.dumps([(ADMIN, _NO_SETTINGS), *asked])
     done = await server.run(PROGRAM, stdin=words)
-    if done.exit_code:  # it has run over the cluster of the beginning
-        done = await server.run(PROGRAM, stdin=words)
     if done.exit_code:
-        raise BrokenByAgent(f"Over what the agent left: {done.stderr[-300:]}")
-    return json.loads(done.stdout)[1:]
+        done = await server.run(PROGRAM, stdin=words)
+    if not done.exit_code:
+        return json.loads(done.stdout)[1:]
+    why = _reason(done)
+    if (machines := await _fails_at_first(server, made, words)) is not None:
+        raise EnvironmentFailed(f"PostgreSQL cannot be graded on this machine: {machines}")
+    raise BrokenByAgent(f"Over what the agent left: {why}")
+
+
+def _reason(done: VerifierResult) -> str:
+    """The reason why a program failed; one that is stopped from outside may have said nothing."""
+    return " ".join(filter(None, (done.stopped, done.stderr[-300:].strip()))) or str(done.exit_code)
+
+
+async def _fails_at_first(server: ToolServerWorld, made: Sequence[Asked], words: str) -> str | None:
+    """The reason why statements fail over the cluster of the beginning, or None."""
+    programs = find_programs()
+    if programs is None:
+        return "its programs are gone."
+    async with server.shell.verifier() as clean:
+        for command, stdin in (
+            (make_line(programs), ""),
+            (PROGRAM, json.dumps(made)),
+            (PROGRAM, words),
+        ):
+            done = await clean.run(command, stdin=stdin)
+            if done.exit_code:
+                return _reason(done)
+    return None
 
 
 def events(seed: int) -> tuple[Table, list[list[str]]]:
@@ -121,7 +159,7 @@ async def split_events(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerato
     """Ask for a table of what messages in JSON say."""
     rows, sold = events(seed)
     made = "CREATE TABLE events (id integer PRIMARY KEY, body jsonb NOT NULL);"
-    before = await begin(server, made, {"events": rows})
+    before, begun = await begin(server, made, {"events": rows})
     yield (
         "The table events of the shop's database (PostgreSQL) has messages as jsonb. Make a table "
         "sold(order_id integer, product text, quantity integer, cents integer) with a row for each "
@@ -136,7 +174,7 @@ async def split_events(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerato
         _COLUMNS.format(name="sold").replace(", attnotnull", ""),  # its rows may have to be there
         f"SELECT {', '.join(SOLD_COLUMNS)} FROM public.sold",
     )
-    found = await end(server, *looks("events"), *map(plain, reads))
+    found = await end(server, begun, *looks("events"), *map(plain, reads))
     is_same = in_order(found[:4]) == in_order(wanted[:4])
     yield graded({"the tables": is_same, "sold": in_order(found[4:]) == in_order(wanted[4:])})
 
@@ -189,7 +227,7 @@ async def forbid_overlaps(server: ToolServerWorld, seed: Seed = 0) -> AsyncGener
     rows, too_many, (room, arrives, leaves) = stays(seed)
     made = """CREATE TABLE stays (id integer PRIMARY KEY, room integer NOT NULL,
       arrives date NOT NULL, leaves date NOT NULL, status text NOT NULL);"""
-    before = await begin(server, made, {"stays": rows})
+    before, begun = await begin(server, made, {"stays": rows})
     yield (
         "The hotel's database (PostgreSQL) has stays that are booked for one room at the same "
         "time. Go through the booked ones by their id: one that overlaps with a booked one before "
@@ -209,7 +247,7 @@ async def forbid_overlaps(server: ToolServerWorld, seed: Seed = 0) -> AsyncGener
     }
     constraint = "SELECT convalidated FROM pg_constraint WHERE contype = 'x' AND conrelid = "
     asked = [*looks("stays"), plain(f"{constraint}to_regclass('public.stays')")]
-    found = await end(server, *asked, *((OWNER, each) for each in tries))
+    found = await end(server, begun, *asked, *((OWNER, each) for each in tries))
     wanted = [*before[:3], [[str(n), str(r), a, o, "cancelled" if n in too_many else s]
                             for n, r, a, o, s in rows], [["t"]]]  # fmt: skip
     is_kept = found[len(asked) :] == list(tries.values())
@@ -255,7 +293,7 @@ async def let_clerks(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerator[
     roles += "CREATE ROLE clerk_south LOGIN IN ROLE clerks"
     rights = "GRANT ALL ON customers TO clerks; GRANT SELECT ON salaries TO PUBLIC"
     more = [(ADMIN, roles), (OWNER, rights)]
-    before = await begin(server, made, {"customers": rows, "salaries": paid}, more=more)
+    before, begun = await begin(server, made, {"customers": rows, "salaries": paid}, more=more)
     yield (
         "In the shop's database (PostgreSQL), each region has a role such as clerk_north and "
         "clerk_south, which is a member of the role clerks. They have too many rights. See to it "
@@ -285,7 +323,7 @@ async def let_clerks(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerator[
     tries.append((OWNER, "SELECT id, phone FROM customers ORDER BY id", left))
     asked = looks("customers", "salaries")
     new = (ADMIN, "CREATE ROLE clerk_east LOGIN IN ROLE clerks")
-    found = await end(server, *asked, new, *(each[:2] for each in tries))
+    found = await end(server, begun, *asked, new, *(each[:2] for each in tries))
     results = found[len(asked) + 1 :]
     is_right = results == [each[2] for each in tries]
     yield graded({"the tables": in_order(found[: len(asked)]) == before, "rights": is_right})
@@ -317,7 +355,7 @@ async def keep_history(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerato
     made = """CREATE TABLE prices (product text PRIMARY KEY, cents integer NOT NULL);
     CREATE TABLE price_history (product text NOT NULL, old_cents integer, new_cents integer);"""
     rows: dict[str, Table] = {"prices": list(prices.items()), "price_history": old}
-    before = await begin(server, made, rows)
+    before, begun = await begin(server, made, rows)
     yield (
         "From now on, the shop's database (PostgreSQL) is to write each change of the table prices "
         "into the table price_history itself, with whatever statement it is made: the product, its "
@@ -342,7 +380,7 @@ async def keep_history(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerato
     ]  # fmt: skip
     asked = looks("prices", "price_history")
     found = await end(
-        server, *asked, *((OWNER, each) for each in [*tries, "SELECT * FROM price_history"])
+        server, begun, *asked, *((OWNER, each) for each in [*tries, "SELECT * FROM price_history"])
     )
     written = [[None if each is None else str(each) for each in row] for row in (*old, *wrote)]
     is_right = in_order(found[len(asked) :]) == in_order([*([] for _ in tries), written])
@@ -374,6 +412,8 @@ async def solve_history(agent: Agent, seed: int = 0) -> str:
     return "done"
 
 
+_INDEXES = [["id", None], ["lower(mail)", None], ["day", "(seconds IS NULL)"], ["3", None]]
+"""The first columns of the indexes with their predicates, and the number of all."""
 _BY_DAY = re.compile(r"Index Cond: .*\bday = ")
 
 
@@ -394,7 +434,7 @@ async def find_visits(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerator
         f"SELECT id, day FROM visits WHERE lower(mail) = 'guest{number}@example.com'",
         f"SELECT id, mail FROM visits WHERE seconds IS NULL AND day = '2024-03-{day}'",
     )
-    before = await begin(server, made, {}, reads=reads)
+    before, begun = await begin(server, made, {}, reads=reads)
     yield (
         "Two queries on the table visits of the site's database (PostgreSQL) read all its rows: "
         f"{queries[0]}; and {queries[1]};. Make one index for each of them, so that the plan that "
@@ -402,15 +442,19 @@ async def find_visits(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerator
         "second index may only have visits without seconds, as they are few and the others "
         "change often. The first is of all visits. Add no third one, and change nothing else."
     )
-    indexes = """SELECT count(*), count(indpred), max(pg_get_expr(indpred, indrelid))
-    FROM pg_index WHERE indrelid = to_regclass('public.visits') AND indisvalid"""
+    # A summary of ranges (BRIN) reads rows in vain, and an index led by another column all its own.
+    indexes = """SELECT pg_get_indexdef(indexrelid, 1, true), pg_get_expr(indpred, indrelid)
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam
+    WHERE indrelid = to_regclass('public.visits') AND indisvalid AND amname <> 'brin'
+    UNION ALL SELECT count(*)::text, NULL FROM pg_index
+    WHERE indrelid = to_regclass('public.visits')"""
     plans = [f"EXPLAIN (COSTS off) {query}" for query in queries]
-    found = await end(server, plain(_KINDS), *reads, *map(plain, (indexes, *plans)))
+    found = await end(server, begun, plain(_KINDS), *reads, *map(plain, (indexes, *plans)))
     mail, day_plan = ("\n".join(str(row[0]) for row in plan) for plan in found[5:])
     yield graded(
         {
             "the table": in_order(found[:4]) == before,
-            "the indexes": found[4] == [["3", "1", "(seconds IS NULL)"]],
+            "the indexes": in_order(found[4:5]) == in_order([_INDEXES]),
             "the mail": "Filter" not in mail and "Index Cond: (lower(mail) = " in mail,
             "the day": "Filter" not in day_plan and bool(_BY_DAY.search(day_plan)),
         }
@@ -440,7 +484,7 @@ async def move_track(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerator[
     mover, gone = draw.choice(titles[6:]), draw.choice(titles[3:6])
     made = "CREATE TABLE tracks (title text PRIMARY KEY, place integer NOT NULL UNIQUE);"
     listed: Table = list(zip(titles, places, strict=True))
-    before = await begin(server, made, {"tracks": listed})
+    before, begun = await begin(server, made, {"tracks": listed})
     yield (
         f"In the radio's database (PostgreSQL), the table tracks has a program by places. Remove "
         f"the track {gone!r}, and move the track {mover!r} to place 2. The others keep their "
@@ -450,7 +494,7 @@ async def move_track(server: ToolServerWorld, seed: Seed = 0) -> AsyncGenerator[
     left = [each for each in titles if each not in (gone, mover)]
     left.insert(1, mover)
     rows = [[title, str(n)] for n, title in enumerate(left, 1)]
-    found = in_order(await end(server, *looks("tracks")))
+    found = in_order(await end(server, begun, *looks("tracks")))
     yield graded({"the table": found[:3] == before[:3], "tracks": found[3:] == in_order([rows])})
 
 

@@ -86,6 +86,17 @@ WRONG = {
         """CREATE INDEX ON visits (mail); CREATE INDEX ON visits (id) WHERE seconds IS NULL;
         ALTER ROLE shop SET enable_seqscan = off""",
     ),
+    "a plan by a setting of the role in the database": (
+        "find_visits",
+        """ALTER ROLE shop IN DATABASE shop SET enable_seqscan = off;
+        CREATE INDEX ON visits (id, day, lower(mail));
+        CREATE INDEX ON visits (id, day) WHERE seconds IS NULL""",
+    ),
+    "an index led by another column": (
+        "find_visits",
+        """CREATE INDEX ON visits (lower(mail));
+        CREATE INDEX ON visits (id, day) WHERE seconds IS NULL; ANALYZE visits""",
+    ),
 }
 """Solutions that look right, by their fault; `{solution}` is the oracle's own."""
 
@@ -129,6 +140,77 @@ async def test_a_solution_that_looks_right_gets_nothing(fault: str, tmp_path: Pa
         await peer.ok("execute", session=session, sql=text)
         graded = await peer.ok("response", session=session, answer="done")
         assert graded.structured["reward"] == 0.0, graded.text
+
+
+def changed(tmp_path: Path, **names: str) -> str:
+    """A source whose statements get a second, and whose names have other values."""
+    folder = tmp_path / "environments"
+    shutil.copytree(FOLDER, folder)
+    for file in ("postgresql.py", "servers_postgresql.py"):
+        text = (folder / file).read_text().replace('"20s"', '"1s"')
+        for name, value in names.items():
+            text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value!r}", text)
+        (folder / file).write_text(text)
+    return f"{folder / 'env.py'}:servers-postgresql"
+
+
+SLOW = """CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_sleep(9); RETURN NEW; END $$;
+CREATE TRIGGER slow BEFORE INSERT ON stays FOR EACH ROW EXECUTE FUNCTION slow()"""
+
+
+@over_postgresql
+@pytest.mark.long
+@pytest.mark.parametrize("is_machines", [False, True], ids=["the-agents", "the-machines"])
+async def test_a_statement_that_is_not_answered_in_time_is_a_result_of_the_agent_alone(
+    tmp_path: Path, *, is_machines: bool
+) -> None:
+    """The reward is 0 with a reason, and there is none where it lasts as long at the beginning."""
+    slow = {"_NO_SETTINGS": "SELECT pg_sleep(9)"} if is_machines else {}
+    async with stdio_peer(tmp_path, (changed(tmp_path, **slow),)) as peer:
+        session, known = await started(peer, "forbid_overlaps")
+        sql = known["solution"] if is_machines else f"{known['solution']}; {SLOW}"
+        await peer.ok("execute", session=session, sql=sql)
+        if is_machines:
+            said = await peer.error("response", session=session, answer="done")
+            assert "statement timeout" in said, said
+            status = await peer.ended(session)
+            assert (status["outcome"], status["cause"]) == ("grading_failed", "machine"), status
+            assert status.get("reward") is None, status
+        else:
+            graded = await peer.ok("response", session=session, answer="done")
+            assert graded.structured["reward"] == 0.0, graded.text
+            assert "statement timeout" in graded.text, graded.text
+
+
+FILLS = """DO $$ DECLARE n integer := 50000; made integer := 0; BEGIN
+WHILE n > 0 LOOP
+  BEGIN
+    EXECUTE format('CREATE TABLE big%s AS SELECT repeat(md5(i::text), 60) FROM
+      generate_series(1, %s) i', made, n);
+    made := made + 1;
+  EXCEPTION WHEN disk_full THEN n := n / 3;
+  END;
+END LOOP; END $$"""
+
+
+@over_postgresql
+@pytest.mark.long
+async def test_a_full_disk_is_an_error_of_the_tool(tmp_path: Path) -> None:
+    """It tells no file of ours, and once there is room again, the database goes on."""
+    async with stdio_peer(tmp_path, (SOURCE,)) as peer:
+        session, _ = await started(peer, "move_track")
+        said = (await peer.call("execute", session=session, sql=FILLS)).text
+        for n in range(40):
+            if "cannot write its files" in said:
+                break
+            sql = f"CREATE TABLE more{n} AS SELECT repeat('x', 1900)"
+            said = (await peer.call("execute", session=session, sql=sql)).text
+        assert "cannot write its files" in said, said
+        assert "Traceback" not in said, said
+        await peer.ok("execute", session=session, sql="DROP TABLE big0, big1")
+        left = await peer.ok("query", session=session, sql="SELECT count(*) FROM tracks")
+        assert left.text == "count\n9\n"
 
 
 @over_postgresql

@@ -202,6 +202,7 @@ def test_what_is_no_server_is_told(tmp_path: Path) -> None:
     assert "Traceback" not in printed
 
 
+@pytest.mark.long
 def test_a_server_elsewhere_that_wants_a_token_says_its_status(tmp_path: Path) -> None:
     """The client's library tells none, and nobody would know what to mend."""
     with listening(tmp_path / "theirs", plain(), HTTP_TOKEN="a token of theirs") as url:

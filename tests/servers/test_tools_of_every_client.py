@@ -123,6 +123,7 @@ def test_a_person_calls_the_tools_of_a_served_server_by_hand(machine: None) -> N
     assert task("answer", "done").exit_code == 0
 
 
+@pytest.mark.long
 def test_a_text_environment_of_gymnasium_calls_the_tools_of_a_published_server(
     tmp_path: Path, write_publishing: WritePublishing
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_text_environment_of_gymnasium_calls_the_tools_of_a_published_server(
             env.close()
 
 
+@pytest.mark.long
 def test_spaces_that_call_no_tool_are_said(tmp_path: Path) -> None:
     """A world of Gymnasium has its own actions; a warning names the tools beside them."""
     with listening(tmp_path / "theirs", plain()) as url:

@@ -70,6 +70,7 @@ class EventQueue:
         """Read from the descriptor of a watch that begins, if there is one."""
         if fds:
             (self._fd,) = fds
+            os.set_blocking(self._fd, False)  # it comes from inside, and the loop reads it
             self.changed = False
 
     def is_still(self) -> bool:

@@ -30,8 +30,8 @@ _OF_PLACE = ("files", "make", "secrets", "allow", "limits", "isolation")
 class ToolServers(ToolServer):
     """Several servers. Made by `ToolServer` of a mapping, whose options are those of all.
 
-    The options `describe` and `without` name tools with their servers, as agents do. `given` are
-    the declarations without those options.
+    The options `describe` and `without` name tools with their servers, as agents do. `declared` has
+    them without those options.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ToolServers(ToolServer):
         super().__init__([*command], **options)
         self.command = ()
         given = {n: s if isinstance(s, ToolServer) else ToolServer(s) for n, s in command.items()}
-        self.given = given
+        self.declared = given
         self.members = {n: _joined(each, n, self.options) for n, each in given.items()}
         self._shared = {n: each for n, each in self.members.items() if not given[n].is_apart}
         kinds = {each.replayable for each in self.members.values()}

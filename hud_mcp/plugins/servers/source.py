@@ -275,7 +275,7 @@ def _make(
     if "allow" in given:
         more["allow"] = _listed(written, "allow")
     entries = None if is_member else _every(written)
-    given_too = like.given if isinstance(like, ToolServers) and not written.command else None
+    given_too = like.declared if isinstance(like, ToolServers) and not written.command else None
     if (members := given_too if entries is None else _members(written, entries)) is not None:
         more |= dict.fromkeys(("url", "headers", "http"))
         return ToolServer(members, **more)
